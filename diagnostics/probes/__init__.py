@@ -1,0 +1,1 @@
+"""The probes: each measures one thing and hands it to the recorder."""

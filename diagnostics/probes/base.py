@@ -1,0 +1,130 @@
+"""What a probe is: a few hooks that the recorder calls, and an account of its own cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from diagnostics.recording.model import LogLevel
+from diagnostics.recording.writer import RecordingWriter
+
+
+class ProbeMissingError(Exception):
+    """Raised by ``start`` when this platform or installation cannot offer the probe.
+
+    The message says what is missing; the run goes on without the probe, and the recording and
+    the screen say so.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a probe may know of the recording it serves."""
+
+    now_ns: Callable[[], int]
+    """Monotonic nanoseconds since the start of the recording."""
+    current_unit: Callable[[], int]
+    """The unit of the calling thread or task, 0 outside any."""
+    is_own_thread: Callable[[int], bool]
+    """Whether a thread (by ``threading.get_ident()``) belongs to the workbench."""
+    log: Callable[[LogLevel, str, str], None]
+    """Leave a line (level, source, message) in the recording; callable from any thread."""
+
+
+class Probe(Protocol):
+    """One source of measurements.
+
+    ``start`` and ``stop`` run in the thread that starts and stops the recording; ``unit_started``
+    and ``unit_ended`` in the loader's threads, several at once perhaps; ``tick`` in the recorder
+    thread, which alone may use the writer; ``finish`` once, after ``stop``. ``abandon`` runs in a
+    forked child and undoes what ``start`` hooked into the interpreter, without measuring.
+
+    A hook that raises takes its probe out of the recording, with a line in the log, and the run
+    goes on.
+    """
+
+    name: str
+    detail: str
+    """How the probe works here, for people: the method, the limits."""
+    cost_ns: int
+    """CPU time spent in the hooks of the loader's threads so far."""
+    dropped: int
+    """Measurements lost so far."""
+
+    def start(self, session: Session) -> None: ...
+    def unit_started(self, unit: int) -> None: ...
+    def unit_ended(self, unit: int) -> None: ...
+    def tick(self, writer: RecordingWriter, t_ns: int) -> None: ...
+    def stop(self) -> None: ...
+    def finish(self, writer: RecordingWriter, t_ns: int) -> None: ...
+    def abandon(self) -> None: ...
+
+
+class BaseProbe:
+    """A probe whose hooks do nothing, to derive from."""
+
+    name = ""
+
+    def __init__(self) -> None:
+        self.detail = ""
+        self.cost_ns = 0
+        self.dropped = 0
+
+    def start(self, session: Session) -> None:
+        self.session = session
+
+    def unit_started(self, unit: int) -> None: ...
+
+    def unit_ended(self, unit: int) -> None: ...
+
+    def tick(self, writer: RecordingWriter, t_ns: int) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def finish(self, writer: RecordingWriter, t_ns: int) -> None: ...
+
+    def abandon(self) -> None: ...
+
+    @contextmanager
+    def accounted(self) -> Iterator[None]:
+        """Adds the CPU time of the calling thread inside ``with`` to ``cost_ns``."""
+        start = time.thread_time_ns()
+        try:
+            yield
+        finally:
+            self.cost_ns += time.thread_time_ns() - start
+
+
+class Budget:
+    """Says when a costly measurement may run again, so that it stays under a share of the run.
+
+    After a measurement of *c* nanoseconds the next one is due ``c / share`` nanoseconds later:
+    over any stretch that begins with a measurement the cost is at most ``share`` of the time,
+    but for the last measurement itself, whose cost cannot be known before.
+    """
+
+    def __init__(self, share: float, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        if not 0 < share <= 1:
+            raise ValueError("share is a part of the run, above 0 and up to 1")
+        self._share = share
+        self._clock = clock
+        self._due_ns = 0
+        self.spent_ns = 0
+
+    def is_due(self) -> bool:
+        """Whether the next measurement is within the budget."""
+        return self._clock() >= self._due_ns
+
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        """Books the time spent inside ``with`` and sets when the next one is due."""
+        start = self._clock()
+        try:
+            yield
+        finally:
+            end = self._clock()
+            self.spent_ns += end - start
+            self._due_ns = end + int((end - start) / self._share)

@@ -1,0 +1,171 @@
+"""What a recording holds, as plain data.
+
+Times are monotonic nanoseconds since the start of the recording, sizes are bytes, unit 0 means
+outside any unit. These classes are the boundary: the writer takes them, the reader gives them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+UnitStatus = Literal["running", "finished", "failed", "left", "cancelled"]
+"""``left``: the loop over ``units()`` was left early, by ``break`` or by an exception that was
+handled outside of the loop; the iterator cannot tell which."""
+
+OutcomeState = Literal["running", "finished", "raised", "exited", "cancelled", "killed", "lost"]
+ProbeState = Literal["on", "off", "missing", "failed"]
+LogLevel = Literal["info", "warning", "error"]
+PeakMethod = Literal["kernel high-water mark", "sampled maximum"]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRow:
+    """One unit of work: a page, a chunk, a request."""
+
+    index: int
+    kind: str
+    label: str
+    start_ns: int
+    end_ns: int | None = None
+    status: UnitStatus = "running"
+    error_type: str | None = None
+    error_message: str | None = None
+    bytes: int = 0
+    characters: int = 0
+    thread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPeak:
+    """The resident set around one unit: at its start, at its end, and its highest between."""
+
+    index: int
+    rss_start: int
+    rss_end: int
+    rss_peak: int
+    method: PeakMethod
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSample:
+    """The process at one tick. ``uss`` and ``pss`` come at a slower pace and are None between."""
+
+    t_ns: int
+    rss: int
+    uss: int | None
+    pss: int | None
+    minor_faults: int
+    major_faults: int
+    threads: int
+    cpu_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeapTotal:
+    """Live Python bytes as the heap engine counts them, and the engine's own memory beside it."""
+
+    t_ns: int
+    bytes: int
+    engine_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class GcEvent:
+    """One collection worth its own row: generation 2, or a pause of more than 1 ms.
+
+    ``own`` is true when a thread of the workbench triggered it.
+    """
+
+    t_ns: int
+    pause_ns: int
+    generation: int
+    collected: int
+    uncollectable: int
+    unit: int
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GcSummary:
+    """The collections of one generation in one tick that got no row of their own, added up."""
+
+    t_ns: int
+    generation: int
+    count: int
+    pause_total_ns: int
+    pause_max_ns: int
+    collected: int
+    uncollectable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One line of code in a stack. ``function`` is empty where it is not known."""
+
+    file: str
+    line: int
+    function: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A node in the tree of allocation stacks; ``parent`` is the node of the caller."""
+
+    id: int
+    parent: int | None
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class LineRow:
+    """One source line of a line-profiled function.
+
+    ``rss`` is the resident set after the line when it ran last (bytes), ``increment`` what the
+    line added over all its executions (bytes, may be negative). All three figures are None for a
+    line that did not run.
+    """
+
+    function: str
+    file: str
+    line: int
+    source: str
+    rss: int | None
+    increment: int | None
+    hits: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    t_ns: int
+    level: LogLevel
+    source: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeStatus:
+    """How a probe fared and what it cost: CPU nanoseconds in any thread, and what it dropped."""
+
+    name: str
+    state: ProbeState
+    detail: str = ""
+    cost_ns: int = 0
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended. ``last_unit`` is the last unit that the recording knows of, 0 if none."""
+
+    state: OutcomeState
+    reason: str
+    t_ns: int
+    last_unit: int = 0
+    exit_status: int | None = None
+    signal: int | None = None
+    error_type: str | None = None
+    error_message: str | None = None
+    traceback: str | None = None

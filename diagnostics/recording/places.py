@@ -1,0 +1,39 @@
+"""Where recordings live when nobody names a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+
+SUFFIX = ".p87"
+
+
+def recordings_folder() -> Path:
+    """The user's folder of recordings, made if need be.
+
+    ``$PAGE87_RECORDINGS``, else ``page87/recordings`` under ``$XDG_DATA_HOME`` or
+    ``~/.local/share``.
+    """
+    named = os.environ.get("PAGE87_RECORDINGS")
+    if named:
+        folder = Path(named)
+    else:
+        data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+        folder = Path(data) / "page87" / "recordings"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def new_path(name: str, folder: Path | None = None) -> Path:
+    """A path for a new recording called after ``name`` and the time, not taken at this moment."""
+    folder = folder or recordings_folder()
+    stem = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "run"
+    stamped = f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+    path = folder / f"{stamped}{SUFFIX}"
+    counter = 2
+    while path.exists():
+        path = folder / f"{stamped}-{counter}{SUFFIX}"
+        counter += 1
+    return path

@@ -1,0 +1,139 @@
+"""The file format: tables, type mark and version."""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x50383752  # "P87R"
+VERSION = 1
+
+TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;  -- values are JSON
+
+CREATE TABLE units (
+    "index" INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    label TEXT NOT NULL,
+    start_ns INTEGER NOT NULL,
+    end_ns INTEGER,
+    status TEXT NOT NULL,
+    error_type TEXT,
+    error_message TEXT,
+    bytes INTEGER NOT NULL,
+    characters INTEGER NOT NULL,
+    thread TEXT NOT NULL
+);
+CREATE INDEX units_by_end ON units (end_ns);
+
+CREATE TABLE unit_peaks (
+    "index" INTEGER PRIMARY KEY,
+    rss_start INTEGER NOT NULL,
+    rss_end INTEGER NOT NULL,
+    rss_peak INTEGER NOT NULL,
+    method TEXT NOT NULL
+);
+
+CREATE TABLE process (
+    t_ns INTEGER PRIMARY KEY,
+    rss INTEGER NOT NULL,
+    uss INTEGER,
+    pss INTEGER,
+    minor_faults INTEGER NOT NULL,
+    major_faults INTEGER NOT NULL,
+    threads INTEGER NOT NULL,
+    cpu_ns INTEGER NOT NULL
+);
+
+CREATE TABLE heap_totals (
+    t_ns INTEGER PRIMARY KEY,
+    bytes INTEGER NOT NULL,
+    engine_bytes INTEGER NOT NULL
+);
+
+CREATE TABLE gc_events (
+    t_ns INTEGER NOT NULL,
+    pause_ns INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    collected INTEGER NOT NULL,
+    uncollectable INTEGER NOT NULL,
+    unit INTEGER NOT NULL,
+    own INTEGER NOT NULL
+);
+CREATE INDEX gc_events_by_time ON gc_events (t_ns);
+
+CREATE TABLE gc_summaries (
+    t_ns INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    pause_total_ns INTEGER NOT NULL,
+    pause_max_ns INTEGER NOT NULL,
+    collected INTEGER NOT NULL,
+    uncollectable INTEGER NOT NULL,
+    PRIMARY KEY (t_ns, generation)
+) WITHOUT ROWID;
+
+CREATE TABLE files (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
+CREATE TABLE sites (
+    id INTEGER PRIMARY KEY,
+    parent INTEGER,
+    file INTEGER NOT NULL REFERENCES files (id),
+    line INTEGER NOT NULL,
+    function TEXT NOT NULL
+);
+CREATE TABLE source (
+    file INTEGER NOT NULL REFERENCES files (id),
+    line INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (file, line)
+) WITHOUT ROWID;
+CREATE TABLE types (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+
+-- Large series: what changed since the frame before, and now and then all of it (key = 1).
+CREATE TABLE frames (
+    id INTEGER PRIMARY KEY,
+    series TEXT NOT NULL,
+    t_ns INTEGER NOT NULL,
+    unit INTEGER NOT NULL,
+    key INTEGER NOT NULL,
+    payload BLOB NOT NULL
+);
+CREATE INDEX frames_by_time ON frames (series, t_ns);
+CREATE INDEX key_frames_by_time ON frames (series, t_ns) WHERE key;
+
+CREATE TABLE line_profile (
+    function TEXT NOT NULL,
+    file TEXT NOT NULL,
+    line INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    rss INTEGER,
+    increment INTEGER,
+    hits INTEGER,
+    PRIMARY KEY (function, file, line)
+) WITHOUT ROWID;
+
+CREATE TABLE log (
+    t_ns INTEGER NOT NULL,
+    level TEXT NOT NULL,
+    source TEXT NOT NULL,
+    message TEXT NOT NULL
+);
+
+CREATE TABLE probes (
+    name TEXT PRIMARY KEY,
+    state TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    cost_ns INTEGER NOT NULL,
+    dropped INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE outcome (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    t_ns INTEGER NOT NULL,
+    last_unit INTEGER NOT NULL,
+    exit_status INTEGER,
+    signal INTEGER,
+    error_type TEXT,
+    error_message TEXT,
+    traceback TEXT
+);
+"""

@@ -1,0 +1,281 @@
+"""Writes a recording. One thread owns a writer; what it committed survives ``kill -9``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from diagnostics.errors import RecordingError
+from diagnostics.recording import schema
+from diagnostics.recording.frames import FrameEncoder, Values
+from diagnostics.recording.model import (
+    Frame,
+    GcEvent,
+    GcSummary,
+    HeapTotal,
+    LineRow,
+    LogEntry,
+    LogLevel,
+    Outcome,
+    ProbeStatus,
+    ProcessSample,
+    UnitPeak,
+    UnitRow,
+)
+
+Series = Literal["heap", "types"]
+SERIES_WIDTH: Mapping[Series, int] = {"heap": 2, "types": 1}  # (bytes, blocks); (count,)
+
+_RESERVE_BYTES = 512 * 1024
+_CLOSE_PATIENCE_S = 2.0
+
+
+class RecordingWriter:
+    """A new recording at ``path``. Every method but ``close`` only adds to the open transaction.
+
+    Raises ``RecordingError`` when the file exists already or cannot be created. When the disk
+    fills up, ``commit`` raises ``sqlite3.OperationalError`` once; ``release_reserve`` then gives
+    back the space kept for a last word.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], meta: Mapping[str, Any]) -> None:
+        self.path = Path(path)
+        self._reserve: int | None = None
+        self._closed = False
+        self._create()
+        self._files: dict[str, int] = {}
+        self._sites: dict[tuple[int | None, Frame], int] = {}
+        self._types: dict[str, int] = {}
+        self._encoders = {name: FrameEncoder(width) for name, width in SERIES_WIDTH.items()}
+        self._statements: dict[type, str] = {}
+        self.put_meta(meta)
+        self.commit()
+        self._reserve = _reserve_space(self.path.parent)
+
+    def _create(self) -> None:
+        try:
+            # O_EXCL: two recorders that choose the same name at once must not share a file.
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            raise RecordingError(
+                f"{self.path} exists already; it was left as it is.",
+                "Choose another name, or delete it first.",
+            ) from None
+        except OSError as error:
+            raise RecordingError(
+                f"Cannot create the recording {self.path}: {error.strerror}.",
+                "Choose a folder that exists and that you may write to.",
+            ) from error
+        # The recorder starts the writer in the caller's thread and hands it to its own.
+        self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        self._db.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+        self._db.execute(f"PRAGMA user_version = {schema.VERSION}")
+        self._db.execute("PRAGMA journal_mode = WAL")
+        # NORMAL survives the death of the process; only a power cut can cost the last ticks.
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        self._db.execute("PRAGMA cache_size = -1000")  # KiB; little of it inside people's processes
+        self._db.execute("BEGIN")
+        for statement in schema.TABLES.split(";"):
+            self._db.execute(statement)
+
+    # -- rows ------------------------------------------------------------------------------
+
+    def put_meta(self, values: Mapping[str, Any]) -> None:
+        """Add or replace meta values; each must be something JSON can hold."""
+        self._begin()
+        self._db.executemany(
+            "INSERT OR REPLACE INTO meta VALUES (?, ?)",
+            [(key, json.dumps(value)) for key, value in values.items()],
+        )
+
+    def put_units(self, rows: Iterable[UnitRow]) -> None:
+        """Add units, or replace them as they go on and end."""
+        self._put("units", UnitRow, rows)
+
+    def drop_units(self, indexes: Iterable[int]) -> None:
+        """Take back units that turned out not to exist (the iterator was at its end)."""
+        self._begin()
+        self._db.executemany('DELETE FROM units WHERE "index" = ?', [(i,) for i in indexes])
+
+    def put_unit_peaks(self, rows: Iterable[UnitPeak]) -> None:
+        self._put("unit_peaks", UnitPeak, rows)
+
+    def put_process(self, row: ProcessSample) -> None:
+        self._put("process", ProcessSample, [row])
+
+    def put_heap_total(self, row: HeapTotal) -> None:
+        self._put("heap_totals", HeapTotal, [row])
+
+    def add_gc_events(self, rows: Iterable[GcEvent]) -> None:
+        self._put("gc_events", GcEvent, rows)
+
+    def add_gc_summaries(self, rows: Iterable[GcSummary]) -> None:
+        self._put("gc_summaries", GcSummary, rows)
+
+    def put_line_profile(self, rows: Iterable[LineRow]) -> None:
+        self._put("line_profile", LineRow, rows)
+
+    def put_probe(self, row: ProbeStatus) -> None:
+        self._put("probes", ProbeStatus, [row])
+
+    def add_log(self, t_ns: int, level: LogLevel, source: str, message: str) -> None:
+        self._put("log", LogEntry, [LogEntry(t_ns, level, source, message)])
+
+    def put_outcome(self, outcome: Outcome) -> None:
+        put_outcome(self._begin(), outcome)
+
+    # -- sites, types and their series --------------------------------------------------------
+
+    def site(self, stack: Iterable[Frame]) -> int:
+        """The id of an allocation stack, outermost frame first; new nodes are added."""
+        parent: int | None = None
+        for frame in stack:
+            node = self._sites.get((parent, frame))
+            if node is None:
+                node = len(self._sites) + 1
+                self._begin().execute(
+                    "INSERT INTO sites VALUES (?, ?, ?, ?, ?)",
+                    (node, parent, self._file(frame.file), frame.line, frame.function),
+                )
+                self._sites[parent, frame] = node
+            parent = node
+        if parent is None:
+            raise ValueError("a stack has at least one frame")
+        return parent
+
+    def put_source(self, file: str, lines: Mapping[int, str]) -> None:
+        """Keep source lines (number -> text), so that a post-mortem needs no checkout."""
+        file_id = self._file(file)
+        self._begin().executemany(
+            "INSERT OR IGNORE INTO source VALUES (?, ?, ?)",
+            [(file_id, number, text) for number, text in lines.items()],
+        )
+
+    def type_id(self, name: str) -> int:
+        """The id of a type's qualified name."""
+        if name not in self._types:
+            self._types[name] = len(self._types) + 1
+            self._begin().execute("INSERT INTO types VALUES (?, ?)", (self._types[name], name))
+        return self._types[name]
+
+    def add_frame(self, series: Series, t_ns: int, unit: int, state: Mapping[int, Values]) -> None:
+        """Add the whole present state of a series; what is stored is the change."""
+        frame = self._encoders[series].encode(state)
+        if frame is not None:
+            self._begin().execute(
+                "INSERT INTO frames (series, t_ns, unit, key, payload) VALUES (?, ?, ?, ?, ?)",
+                (series, t_ns, unit, frame.key, frame.payload),
+            )
+
+    # -- transactions ----------------------------------------------------------------------
+
+    def commit(self) -> None:
+        """Make everything added so far durable and visible to readers."""
+        if self._db.in_transaction:
+            self._db.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Give up what was added since the last commit."""
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def release_reserve(self) -> None:
+        """Give back the disk space that was kept for the last word."""
+        if self._reserve is not None:
+            os.close(self._reserve)
+            self._reserve = None
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk at this moment, write-ahead log included."""
+        return sum(
+            path.stat().st_size
+            for suffix in ("", "-wal")
+            if (path := Path(f"{self.path}{suffix}")).exists()
+        )
+
+    def close(self) -> None:
+        """Commit and leave one file. Safe to call twice.
+
+        A reader that looks at this very moment can keep the write-ahead log alive; after two
+        seconds of patience it is left beside the file, and both together are still complete.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self.release_reserve()
+        try:
+            self.commit()
+            fold_log(self._db)
+        finally:
+            self._db.close()
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """For a forked child alone, which must see to it that its copy is never closed."""
+        return self._db
+
+    # -- inside ----------------------------------------------------------------------------
+
+    def _begin(self) -> sqlite3.Connection:
+        if not self._db.in_transaction:
+            self._db.execute("BEGIN")
+        return self._db
+
+    def _put(self, table: str, row_type: type[Any], rows: Iterable[Any]) -> None:
+        statement = self._statements.get(row_type)
+        if statement is None:
+            marks = ", ".join("?" for _ in fields(row_type))
+            statement = f"INSERT OR REPLACE INTO {table} VALUES ({marks})"
+            self._statements[row_type] = statement
+        self._begin().executemany(statement, map(astuple, rows))
+
+    def _file(self, path: str) -> int:
+        if path not in self._files:
+            self._files[path] = len(self._files) + 1
+            self._begin().execute("INSERT INTO files VALUES (?, ?)", (self._files[path], path))
+        return self._files[path]
+
+
+def put_outcome(db: sqlite3.Connection, outcome: Outcome) -> None:
+    """Write the outcome; also for a supervisor that opened the recording of a dead child."""
+    marks = ", ".join("?" for _ in fields(Outcome))
+    db.execute(f"INSERT OR REPLACE INTO outcome VALUES (1, {marks})", astuple(outcome))
+
+
+def fold_log(db: sqlite3.Connection) -> bool:
+    """Fold the write-ahead log into the file and remove it; False if a reader held on to it."""
+    deadline = time.monotonic() + _CLOSE_PATIENCE_S
+    while True:
+        with contextlib.suppress(sqlite3.OperationalError):  # locked: a reader is looking just now
+            if db.execute("PRAGMA journal_mode = DELETE").fetchone()[0] == "delete":
+                return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+
+
+def _reserve_space(folder: Path) -> int | None:
+    """A nameless file of real blocks: closing it frees them, and so does the death of the process.
+
+    Returns None where no such file can be made; then a full disk may cost the last word.
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=folder, prefix=".p87-")
+    except OSError:
+        return None
+    try:
+        Path(name).unlink()
+        os.write(handle, os.urandom(_RESERVE_BYTES))  # zeros could be stored as a hole
+    except OSError:
+        os.close(handle)
+        return None
+    return handle

@@ -1,0 +1,265 @@
+"""The recorder in its real setting: a process of its own, threads, tasks, forks, failures."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from diagnostics import Recorder, record, unit, units
+from diagnostics.errors import RecorderBusyError, RecordingError, UsageError
+from diagnostics.recording.reader import RecordingReader
+
+
+def run(code, *args, check=True):
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), *map(str, args)],
+        capture_output=True,
+        text=True,
+        check=check,
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.p87"
+
+
+def test_a_loop_over_units_is_recorded(path):
+    with record(path, tick_s=0.02):
+        kept = [b"x" * 100_000 for _ in units(range(5), kind="page")]
+    assert len(kept) == 5
+    with RecordingReader(path) as reader:
+        assert [(u.index, u.kind, u.status) for u in reader.units()] == [
+            (n, "page", "finished") for n in range(1, 6)
+        ]
+        assert reader.meta()["unit_total"] == {"kind": "page", "total": 5}
+        assert reader.outcome().state == "finished"
+        assert reader.outcome().last_unit == 5
+        assert len(reader.process()) >= 2
+        assert {p.name: p.state for p in reader.probes()} == {
+            "process": "on",
+            "gc": "on",
+            "types": "on",
+            "exact": "on",
+            "recorder": "on",
+        }
+    assert [p.name for p in path.parent.iterdir()] == ["run.p87"]
+
+
+def test_an_exception_is_the_outcome_and_reaches_the_caller(path):
+    with pytest.raises(ZeroDivisionError), record(path, engine="none"):
+        for page in units(range(1, 9)):
+            if page == 3:
+                1 / 0  # noqa: B018
+    with RecordingReader(path) as reader:
+        outcome = reader.outcome()
+        assert (outcome.state, outcome.last_unit) == ("raised", 3)
+        assert (outcome.error_type, outcome.error_message) == (
+            "ZeroDivisionError",
+            "division by zero",
+        )
+        assert "in test_an_exception_is_the_outcome" in (outcome.traceback or "")
+        assert [u.status for u in reader.units()] == ["finished", "finished", "failed"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "state", "status"),
+    [
+        ("raise SystemExit(0)", "finished", 0),
+        ("raise SystemExit(7)", "exited", 7),
+        ("raise SystemExit('no config')", "exited", 1),
+        ("raise KeyboardInterrupt", "cancelled", None),
+    ],
+)
+def test_other_endings(path, ending, state, status):
+    code = f"""
+    import sys
+    from diagnostics import record
+    with record(sys.argv[1], engine="none"):
+        {ending}
+    """
+    run(code, path, check=False)
+    with RecordingReader(path) as reader:
+        outcome = reader.outcome()
+        assert (outcome.state, outcome.exit_status) == (state, status)
+
+
+def test_recording_twice_at_once_is_refused(path, tmp_path):
+    with record(path, engine="none"):
+        with (
+            pytest.raises(RecorderBusyError, match="recorded already"),
+            record(tmp_path / "second.p87"),
+        ):
+            pass
+        with unit("page", 1):
+            pass
+    assert not (tmp_path / "second.p87").exists()
+    with RecordingReader(path) as reader:
+        assert reader.outcome().state == "finished"
+        assert len(reader.units()) == 1
+
+
+def test_one_after_the_other_is_fine(tmp_path):
+    for number in range(3):
+        with record(tmp_path / f"{number}.p87", engine="none"), unit("page"):
+            pass
+    for number in range(3):
+        with RecordingReader(tmp_path / f"{number}.p87") as reader:
+            assert [u.index for u in reader.units()] == [1]
+
+
+def test_decorated_functions_are_recorded_each_time_they_are_called(tmp_path, monkeypatch):
+    monkeypatch.setenv("PAGE87_RECORDINGS", str(tmp_path))
+
+    @record(engine="none", name="ingest")
+    def ingest(n):
+        return sum(units(range(n)))
+
+    assert ingest(4) == 6
+    assert ingest(3) == 3
+    found = sorted(tmp_path.iterdir())
+    assert len(found) == 2
+    counts = []
+    for file in found:
+        with RecordingReader(file) as reader:
+            counts.append(len(reader.units()))
+    assert counts == [4, 3]
+
+
+def test_wrong_input_leaves_no_file_behind(path):
+    with pytest.raises(UsageError, match="exact"):
+        Recorder(path, engine="exakt").start()
+    with pytest.raises(Exception, match="no_such_module"):
+        Recorder(path, lines=["no_such_module:f"]).start()
+    assert not path.exists()
+    path.write_text("precious")
+    with pytest.raises(RecordingError):
+        Recorder(path, engine="none").start()
+    assert path.read_text() == "precious"
+    with record(path.with_name("after.p87"), engine="none"):
+        pass  # a failed start leaves the process free to record
+
+
+def test_a_probe_that_fails_is_taken_out_and_the_run_goes_on(path, monkeypatch):
+    from diagnostics.probes.collector import GcProbe
+
+    def broken(self, unit):
+        raise OSError("the counter is gone")
+
+    monkeypatch.setattr(GcProbe, "unit_started", broken)
+    with record(path, engine="none"):
+        assert list(units("abc")) == ["a", "b", "c"]
+    with RecordingReader(path) as reader:
+        states = {p.name: (p.state, p.detail) for p in reader.probes()}
+        assert states["gc"][0] == "failed"
+        assert "the counter is gone" in states["gc"][1]
+        assert any("taken out" in entry.message for entry in reader.log())
+        assert len(reader.units()) == 3
+        assert reader.outcome().state == "finished"
+
+
+def test_a_forked_child_leaves_its_parents_recording_alone(path, tmp_path):
+    code = """
+    import os, sys, tracemalloc, gc
+    from diagnostics import record, unit, units
+    with record(sys.argv[1], tick_s=0.02):
+        hooks = len(gc.callbacks)
+        for page in units(range(1, 4)):
+            if page == 2:
+                child = os.fork()
+                if child == 0:
+                    assert not tracemalloc.is_tracing() and len(gc.callbacks) < hooks
+                    with unit("page", 99):
+                        pass
+                    with record(sys.argv[2], engine="none"), unit("page", 5):
+                        pass
+                    sys.exit(0)  # a full interpreter exit, with every finaliser
+                assert os.waitpid(child, 0)[1] == 0
+    """
+    run(code, path, tmp_path / "child.p87")
+    with RecordingReader(path) as reader:
+        assert [u.index for u in reader.units()] == [1, 2, 3]
+        assert reader.outcome().state == "finished"
+    with RecordingReader(tmp_path / "child.p87") as reader:
+        assert [u.index for u in reader.units()] == [5]
+        assert reader.outcome().state == "finished"
+
+
+def test_an_interpreter_that_exits_while_recording_ends_the_recording(path):
+    code = """
+    import sys
+    from diagnostics import Recorder, unit
+    Recorder(sys.argv[1], engine="none").start()
+    with unit("page", 12):
+        pass
+    """
+    run(code, path)
+    with RecordingReader(path) as reader:
+        assert reader.outcome().state == "finished"
+        assert [u.index for u in reader.units()] == [12]
+
+
+def test_threads_and_tasks_land_on_their_own_units(path):
+    code = """
+    import asyncio, sys, threading
+    from diagnostics import record, unit
+    def thread_work(number):
+        with unit("page", number):
+            threading.Event().wait(0.03)
+    async def task_work(number):
+        with unit("page", number):
+            await asyncio.sleep(0.02)
+    async def main():
+        await asyncio.gather(*(task_work(n) for n in range(1, 20)))
+    with record(sys.argv[1], engine="none", tick_s=0.01):
+        threads = [threading.Thread(target=thread_work, args=(n,)) for n in range(20, 28)]
+        for t in threads: t.start()
+        asyncio.run(main())
+        for t in threads: t.join()
+    """
+    run(code, path)
+    with RecordingReader(path) as reader:
+        rows = reader.units()
+        assert [u.index for u in rows] == list(range(1, 28))
+        assert {u.status for u in rows} == {"finished"}
+        assert len(reader.unit_peaks()) == 27
+
+
+def test_the_recorder_works_without_psutil_and_says_so(path):
+    code = """
+    import sys
+    sys.modules["psutil"] = None  # as where it is not installed
+    from diagnostics import record, units
+    with record(sys.argv[1], engine="none"):
+        assert list(units("ab")) == ["a", "b"]
+    """
+    run(code, path)
+    with RecordingReader(path) as reader:
+        states = {p.name: p.state for p in reader.probes()}
+        assert states["process"] == "missing"
+        assert reader.outcome().state == "finished"
+
+
+IMPORT_COST = """
+import resource, sys, time
+def rss():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * resource.getpagesize()
+before, start = rss(), time.perf_counter()
+from diagnostics import record, unit, units
+took, grown = time.perf_counter() - start, rss() - before
+heavy = {"pandas", "numpy", "plotly", "streamlit"} & set(sys.modules)
+print(took, grown, *sorted(heavy))
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="RSS is read from procfs")
+def test_the_import_is_cheap():
+    costs = [run(IMPORT_COST).stdout.split() for _ in range(3)]
+    assert all(len(cost) == 2 for cost in costs), "something heavy was imported"
+    # The machine may be busy: the best of three is what the import itself takes.
+    assert min(float(cost[0]) for cost in costs) < 0.1
+    assert min(int(cost[1]) for cost in costs) < 10_000_000
