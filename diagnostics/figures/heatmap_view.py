@@ -1,4 +1,4 @@
-"""What a memory heat map shows, as plain data: the canvas on screen and any other drawing read the same."""
+"""What a memory heat map shows, as plain data that the canvas and every other drawing share."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 RowKey: TypeAlias = str | int
+Scale: TypeAlias = Literal["linear", "log"]
 
 BRIGHTEST = 255
 
@@ -20,10 +21,10 @@ class ColourScale:
     """How bytes become one of 256 colour indices, and back.
 
     Index 0 means nothing. A linear scale starts at zero: index *i* stands for ``i / 255`` of
-    ``max_bytes``. A log scale puts ``min_bytes`` (and what is below it) at 1 and ``max_bytes`` at 255.
+    ``max_bytes``. A log scale puts ``min_bytes`` (and what is below it) at 1, ``max_bytes`` at 255.
     """
 
-    kind: Literal["linear", "log"]
+    kind: Scale
     max_bytes: float
     min_bytes: float = 0.0
 
@@ -57,8 +58,9 @@ class ColourScale:
         return float(self.min_bytes * ratio ** ((index - 1) / (BRIGHTEST - 1)))
 
     def legend(self) -> list[tuple[int, str]]:
-        """Three to seven round sizes for the colour bar, as (colour index, text)."""
-        sizes = _round_sizes_log(self) if self.kind == "log" else _round_sizes_linear(self)
+        """Ticks of the colour bar, (colour index, text), ascending: round sizes and the largest."""
+        round_sizes = _round_sizes_log(self) if self.kind == "log" else _round_sizes_linear(self)
+        sizes = [*(size for size in round_sizes if size < self.max_bytes), self.max_bytes]
         indices = self.to_index(np.array(sizes))
         return [(int(index), _round_text(size)) for index, size in zip(indices, sizes, strict=True)]
 
@@ -67,9 +69,9 @@ class ColourScale:
 class HeatmapSelection:
     """Rows and a moment that somebody picked on a heat map.
 
-    ``row_key`` is where the pick began; ``row_to`` is the other end of a range of rows, None for one
-    row. ``t_s`` is the middle of the picked column in seconds. ``column`` is that column's number at
-    the time of the pick: a live map merges its columns as it grows, so go by ``t_s`` later on.
+    ``row_key`` is where the pick began; ``row_to`` is the other end of a range of rows, None for
+    one row. ``t_s`` is the middle of the picked column in seconds. ``column`` is that column's
+    number at the time of the pick: a live map merges its columns as it grows, so go by ``t_s``.
     """
 
     row_key: RowKey
@@ -91,12 +93,12 @@ class GcLine(NamedTuple):
 class HeatmapView:
     """One picture: rows (units or sites) against time, colour for bytes.
 
-    ``values`` holds colour indices by ``scale``, shape (rows, columns). Row 0 is drawn at the bottom
-    when ``y_up``, else at the top. ``column_edges_s`` has one entry more than there are columns, in
-    seconds, ascending. ``row_keys`` are stable from one update to the next and come back in a
-    selection. ``gc_density`` tells for each column how busy small collections were (255 = most).
-    ``unit_marks`` are the starts of units, (seconds, short label), ascending. An empty ``legend``
-    means the scale's own ticks.
+    ``values`` holds colour indices by ``scale``, shape (rows, columns). Row 0 is drawn at the
+    bottom when ``y_up``, else at the top. ``column_edges_s`` has one entry more than there are
+    columns, in seconds, ascending. ``row_keys`` are stable from one update to the next and come
+    back in a selection. ``gc_density`` tells for each column how busy small collections were (255
+    = most). ``unit_marks`` are the starts of units, (seconds, short label), ascending. An empty
+    ``legend`` means the scale's own ticks.
 
     Raises ValueError when the parts do not fit together.
     """
@@ -143,8 +145,7 @@ def _round_sizes_log(scale: ColourScale) -> list[float]:
         for mantissa in mantissas
         if power % stride == 0
     ]
-    inside = [size for size in sizes if scale.min_bytes <= size <= scale.max_bytes]
-    return inside if len(inside) > 1 else [scale.min_bytes, scale.max_bytes]
+    return [size for size in sizes if size >= scale.min_bytes]
 
 
 def _round_sizes_linear(scale: ColourScale) -> list[float]:

@@ -1,0 +1,1 @@
+"""Pure functions: a recording in, tables and words out."""

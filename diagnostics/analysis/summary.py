@@ -1,0 +1,235 @@
+"""A whole run in numbers: for the command line, for programs, and for the first screen.
+
+Standard library only, so that a run on the command line ends without waiting for pandas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from diagnostics.analysis.gc_account import GcAccount
+from diagnostics.analysis.heap_changes import site_changes
+from diagnostics.analysis.object_types import type_growth
+from diagnostics.analysis.summary_model import (
+    CostInfo,
+    ErrorInfo,
+    Failure,
+    GcInfo,
+    LineInfo,
+    OutcomeInfo,
+    ProbeInfo,
+    ProcessInfo,
+    RecordingInfo,
+    SiteInfo,
+    Summary,
+    TypeInfo,
+    UnitPeakInfo,
+    UnitsInfo,
+    WarningInfo,
+)
+from diagnostics.analysis.summary_text import summary_text
+from diagnostics.analysis.units import UnitFigures, unit_figures
+from diagnostics.recording.model import HeapTotal, Outcome, ProbeStatus, Site
+from diagnostics.recording.reader import FrameState, RecordingReader
+
+__all__ = ["FORMAT", "Summary", "recording_bytes", "summarise", "summary_json", "summary_text"]
+
+FORMAT = 1
+"""Raised when a key of the JSON form goes or changes its meaning; new keys do not raise it."""
+
+_NS = 1e9
+_SITES = 20
+_FAILURES = 100
+_PEAKS = 5
+
+
+def summarise(reader: RecordingReader) -> Summary:
+    """The run in ``reader``, finished or not. Raises ``RecordingError`` on a damaged file."""
+    meta = reader.meta()
+    outcome = reader.outcome()
+    totals = reader.heap_totals()
+    probes = reader.probes()
+    figures = unit_figures(
+        reader.units(), {peak.index: peak for peak in reader.unit_peaks()}, outcome.t_ns
+    )
+    at_peak, at_end = _heap_at_peak_and_end(reader)
+    sites = reader.sites()
+    return Summary(
+        recording=RecordingInfo(
+            path=str(reader.path),
+            bytes=recording_bytes(reader.path),
+            version=reader.version,
+            name=_text(meta, "name") or reader.path.stem,
+            started_at=_text(meta, "started_at") or None,
+        ),
+        command=_text(meta, "command"),
+        document=_mapping(meta, "document") or None,
+        outcome=_outcome(outcome),
+        units=_units(figures, meta),
+        process=_process(reader, figures, totals),
+        gc=_gc(reader, outcome.t_ns),
+        sites=_largest(at_end, sites),
+        sites_at_peak=_largest(at_peak, sites),
+        types=[TypeInfo(row.name, row.count, row.growth) for row in type_growth(reader)],
+        lines=[
+            LineInfo(
+                row.function,
+                row.file,
+                row.line,
+                row.source.rstrip(),
+                row.rss,
+                row.increment,
+                row.hits,
+            )
+            for row in reader.line_profile()
+        ],
+        probes=[
+            ProbeInfo(row.name, row.state, row.detail, row.cost_ns / _NS, row.dropped)
+            for row in probes
+        ],
+        cost=_cost(reader.path, meta, probes, totals),
+        warnings=[
+            WarningInfo(entry.t_ns / _NS, entry.level, entry.source, entry.message)
+            for entry in reader.log()
+            if entry.level != "info"
+        ],
+    )
+
+
+def summary_json(summary: Summary) -> dict[str, Any]:
+    """The summary as JSON can hold it; its keys are a contract (docs/json.md)."""
+    return {"format": FORMAT} | asdict(summary)
+
+
+def recording_bytes(path: Path) -> int:
+    """The size of a recording on disk, its write-ahead log included."""
+    parts = (path, path.with_name(f"{path.name}-wal"))
+    return sum(part.stat().st_size for part in parts if part.exists())
+
+
+def _outcome(outcome: Outcome) -> OutcomeInfo:
+    error = None
+    if outcome.error_type is not None:
+        error = ErrorInfo(outcome.error_type, outcome.error_message or "")
+    return OutcomeInfo(
+        state=outcome.state,
+        reason=outcome.reason,
+        signal=outcome.signal,
+        exit_status=outcome.exit_status,
+        last_unit=outcome.last_unit,
+        error=error,
+        duration_s=outcome.t_ns / _NS,
+    )
+
+
+def _units(figures: list[UnitFigures], meta: Mapping[str, Any]) -> UnitsInfo:
+    expected = _mapping(meta, "unit_total")
+    failed = [unit for unit in figures if unit.status == "failed"]
+    peaks = [
+        UnitPeakInfo(unit.index, unit.label, unit.peak_bytes, unit.rss_peak_bytes)
+        for unit in figures
+        if unit.peak_bytes is not None and unit.rss_peak_bytes is not None
+    ]
+    peaks.sort(key=lambda peak: (-peak.bytes, peak.index))
+    methods = {unit.method for unit in figures if unit.method is not None}
+    total = expected.get("total", _mapping(meta, "document").get("pages"))
+    return UnitsInfo(
+        count=len(figures),
+        kind=figures[0].kind if figures else str(expected.get("kind", "unit")),
+        total=total if isinstance(total, int) else None,
+        failed=len(failed),
+        failures=[Failure(u.index, u.label, u.error or "") for u in failed[:_FAILURES]],
+        peak_bytes_max=peaks[0] if peaks else None,
+        peaks=peaks[:_PEAKS],
+        peak_method=", ".join(sorted(methods)) or None,
+    )
+
+
+def _process(
+    reader: RecordingReader, figures: Iterable[UnitFigures], totals: list[HeapTotal]
+) -> ProcessInfo:
+    samples = reader.process()
+    first, last = (samples[0], samples[-1]) if samples else (None, None)
+    peaks = [unit.rss_peak_bytes for unit in figures if unit.rss_peak_bytes is not None]
+    uss = [sample.uss for sample in samples if sample.uss is not None]
+    pss = [sample.pss for sample in samples if sample.pss is not None]
+    return ProcessInfo(
+        rss_start_bytes=first.rss if first else None,
+        rss_peak_bytes=max([*(sample.rss for sample in samples), *peaks], default=None),
+        rss_end_bytes=last.rss if last else None,
+        uss_peak_bytes=max(uss, default=None),
+        uss_end_bytes=uss[-1] if uss else None,
+        pss_end_bytes=pss[-1] if pss else None,
+        heap_peak_bytes=max((total.bytes for total in totals), default=None),
+        heap_end_bytes=totals[-1].bytes if totals else None,
+        cpu_s=(last.cpu_ns - first.cpu_ns) / _NS if first and last else None,
+        major_faults=last.major_faults - first.major_faults if first and last else None,
+    )
+
+
+def _gc(reader: RecordingReader, duration_ns: int) -> GcInfo:
+    account = GcAccount()
+    account.feed(reader)
+    generations = account.generations
+    return GcInfo(
+        collections={str(number): totals.count for number, totals in generations.items()},
+        pause_total_s=account.pause_total_ns / _NS,
+        pause_max_s=account.pause_max_ns / _NS,
+        share=account.share(duration_ns),
+        collected=sum(totals.collected for totals in generations.values()),
+        uncollectable=sum(totals.uncollectable for totals in generations.values()),
+        own_collections=account.own.count,
+    )
+
+
+def _heap_at_peak_and_end(reader: RecordingReader) -> tuple[FrameState | None, FrameState | None]:
+    """The heap by site when its sum was highest (the first time), and at the last frame."""
+    known: dict[int, int] = {}
+    total = highest = 0
+    peak_ns = last_ns = -1
+    for frame in reader.frames("heap"):
+        total += sum(site_changes(frame, known).values())
+        last_ns = frame.t_ns
+        if total > highest:
+            highest, peak_ns = total, frame.t_ns
+    return reader.state_at("heap", peak_ns), reader.state_at("heap", last_ns)
+
+
+def _largest(frame: FrameState | None, sites: Mapping[int, Site]) -> list[SiteInfo]:
+    """The lines with the most bytes; stacks that end in the same line count together."""
+    found: dict[tuple[str, int, str], tuple[int, int]] = {}
+    for number, (size, blocks) in frame.values.items() if frame else ():
+        site = sites.get(number)
+        if site is None:  # 0: the engine's sum of what has no site of its own
+            continue
+        place = (site.file, site.line, site.function)
+        before = found.get(place, (0, 0))
+        found[place] = (before[0] + size, before[1] + blocks)
+    largest = sorted(found.items(), key=lambda entry: (-entry[1][0], entry[0]))
+    return [SiteInfo(*place, *figures) for place, figures in largest[:_SITES]]
+
+
+def _cost(
+    path: Path, meta: Mapping[str, Any], probes: list[ProbeStatus], totals: list[HeapTotal]
+) -> CostInfo:
+    return CostInfo(
+        recorder_cpu_s=sum(probe.cost_ns for probe in probes) / _NS,
+        recording_bytes=recording_bytes(path),
+        dropped=sum(probe.dropped for probe in probes),
+        engine=_text(_mapping(meta, "settings"), "engine"),
+        engine_bytes_max=max((total.engine_bytes for total in totals), default=None),
+    )
+
+
+def _mapping(meta: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """A part of the meta data; empty where it is missing or of another shape."""
+    value = meta.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _text(meta: Mapping[str, Any], key: str) -> str:
+    value = meta.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,138 @@
+"""The units of a recording in numbers: how long each took, its peak, and what it left behind."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from diagnostics.recording.model import PeakMethod, UnitPeak, UnitRow, UnitStatus
+from diagnostics.recording.reader import RecordingReader
+
+_STANDS_OUT = 5.0  # times the median: far outside of what the pages of one document differ by
+_WORTH_NAMING_BYTES = 5_000_000  # below that a peak is no trouble, whatever its neighbours do
+
+
+@dataclass(frozen=True, slots=True)
+class UnitFigures:
+    """One unit. Sizes in bytes, None where no peak was recorded for it.
+
+    ``peak_bytes`` is its highest resident set above the one it began with (``rss_peak -
+    rss_start``), ``retained_bytes`` how much higher or lower it ended than it began
+    (``rss_end - rss_start``). ``duration_ns`` of an open unit counts up to now.
+    """
+
+    index: int
+    kind: str
+    label: str
+    start_ns: int
+    end_ns: int | None
+    duration_ns: int
+    status: UnitStatus
+    error: str | None
+    peak_bytes: int | None
+    retained_bytes: int | None
+    rss_peak_bytes: int | None
+    method: PeakMethod | None
+    bytes: int
+    characters: int
+
+
+def unit_figures(
+    units: Iterable[UnitRow], peaks: Mapping[int, UnitPeak], now_ns: int
+) -> list[UnitFigures]:
+    """The figures of ``units``, in their order; ``peaks`` by index."""
+    return [_figures(unit, peaks.get(unit.index), now_ns) for unit in units]
+
+
+def error_text(unit: UnitRow) -> str | None:
+    """ "ValueError: no such font", None for a unit without an error."""
+    if unit.error_type is None:
+        return None
+    return f"{unit.error_type}: {unit.error_message}" if unit.error_message else unit.error_type
+
+
+def highest_unit(figures: Iterable[UnitFigures]) -> UnitFigures | None:
+    """The unit with the highest peak above its start; None where no peak is known."""
+    known = [unit for unit in figures if unit.peak_bytes is not None]
+    return max(known, key=_peak, default=None)
+
+
+def poisonous_unit(figures: Sequence[UnitFigures]) -> UnitFigures | None:
+    """The unit with the highest peak, if it stands out from the others; else None.
+
+    It stands out when its peak is at least five times the median peak and at least 5 MB.
+    """
+    highest = highest_unit(figures)
+    if highest is None or _peak(highest) < _WORTH_NAMING_BYTES:
+        return None
+    others = [_peak(u) for u in figures if u.peak_bytes is not None and u is not highest]
+    if not others:
+        return None
+    return highest if _peak(highest) >= _STANDS_OUT * statistics.median(others) else None
+
+
+def highest_of_runs(figures: Sequence[UnitFigures], most: int) -> list[UnitFigures]:
+    """At most ``most`` units: of each run of neighbours the one with the highest peak.
+
+    All of them where they are few enough.
+    """
+    run = -(-len(figures) // most)
+    if run <= 1:
+        return list(figures)
+    return [max(figures[at : at + run], key=_peak) for at in range(0, len(figures), run)]
+
+
+class LiveUnits:
+    """The units of a recording, brought up to date by reading those that are open or new."""
+
+    # A unit's end is committed at the tick after it, and units of several threads can be written
+    # in another order than they ended in.
+    _OVERLAP_NS = 5_000_000_000
+
+    def __init__(self) -> None:
+        self._figures: dict[int, UnitFigures] = {}
+        self._last_end_ns = -1
+
+    def feed(self, reader: RecordingReader) -> None:
+        """Take in what the recording has gained since the last call."""
+        now_ns = reader.last_ns()
+        since_ns = max(-1, self._last_end_ns - self._OVERLAP_NS)
+        changed = reader.units(changed_after_ns=since_ns)
+        was_open = {index for index, unit in self._figures.items() if unit.end_ns is None}
+        if not was_open <= {row.index for row in changed}:  # one was taken back
+            changed = reader.units()
+            self._figures.clear()
+        peaks = {peak.index: peak for peak in reader.unit_peaks()} if changed else {}
+        for unit in unit_figures(changed, peaks, now_ns):
+            self._figures[unit.index] = unit
+        ends = (row.end_ns for row in changed if row.end_ns is not None)
+        self._last_end_ns = max(ends, default=self._last_end_ns)
+
+    def figures(self) -> list[UnitFigures]:
+        """All units so far, by index."""
+        return [self._figures[index] for index in sorted(self._figures)]
+
+
+def _figures(unit: UnitRow, peak: UnitPeak | None, now_ns: int) -> UnitFigures:
+    end_ns = unit.end_ns if unit.end_ns is not None else max(now_ns, unit.start_ns)
+    return UnitFigures(
+        index=unit.index,
+        kind=unit.kind,
+        label=unit.label,
+        start_ns=unit.start_ns,
+        end_ns=unit.end_ns,
+        duration_ns=end_ns - unit.start_ns,
+        status=unit.status,
+        error=error_text(unit),
+        peak_bytes=peak.rss_peak - peak.rss_start if peak else None,
+        retained_bytes=peak.rss_end - peak.rss_start if peak else None,
+        rss_peak_bytes=peak.rss_peak if peak else None,
+        method=peak.method if peak else None,
+        bytes=unit.bytes,
+        characters=unit.characters,
+    )
+
+
+def _peak(unit: UnitFigures) -> int:
+    return unit.peak_bytes or 0

@@ -1,0 +1,1 @@
+"""Pure functions: tables in, Plotly figures out; the same for pages, notebooks and reports."""
