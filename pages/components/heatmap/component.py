@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from diagnostics.figures.heatmap_view import HeatmapSelection, HeatmapView
+from diagnostics.figures.heatmap_view import HeatmapSelection, HeatmapView, RowKey
 
 _HERE = Path(__file__).parent
 
@@ -23,28 +24,80 @@ _mount = st.components.v2.component(
 
 
 def heatmap(view: HeatmapView, *, key: str, height: int = 480) -> HeatmapSelection | None:
-    """Draw the view, ``height`` CSS pixels high, and give what the user has selected on it.
+    """Draw the view, ``height`` CSS pixels high, and give what is selected on it.
 
     None until something is selected, and again after Escape. What the user selects stays selected
-    while new data arrive; ``view.selection`` takes over whenever it differs from the last one sent.
+    while new data arrive. ``view.selection`` takes over when it changes to something that was not
+    returned here before: a page may pass back what it got, or pass nothing at all.
     """
-    picked = _picked(st.session_state.get(key))
-    result = _mount(
+    state = st.session_state.get(key)
+    picked = state.get("picked") if isinstance(state, Mapping) else None
+    sequence = picked.get("sequence", 0) if isinstance(picked, Mapping) else 0
+    memory = f"{key}: standing selection"
+    standing = settle(
+        wanted=view.selection,
+        picked=selection_from(picked),
+        sequence=sequence,
+        before=st.session_state.get(memory),
+    )
+    st.session_state[memory] = standing
+    _mount(
         key=key,
-        data=encode(view, picked=picked, height=height),
-        # Streamlit offers a state value in the result only where a callback is named for it.
+        data=encode(view, selection=standing.shown, sequence=sequence, height=height),
+        # Streamlit keeps a state value only where a callback is named for it.
         on_picked_change=_no_callback,
     )
-    return selection_from(_picked(result))
+    return standing.shown
 
 
-def encode(view: HeatmapView, *, picked: Mapping[str, Any], height: int) -> bytes:
+@dataclass(frozen=True)
+class Standing:
+    """After a run: what the page wanted, what is shown, the number of the user's last pick."""
+
+    wanted: HeatmapSelection | None
+    shown: HeatmapSelection | None
+    sequence: int
+
+
+def settle(
+    *,
+    wanted: HeatmapSelection | None,
+    picked: HeatmapSelection | None,
+    sequence: int,
+    before: Standing | None,
+) -> Standing:
+    """Who decides what is shown: a new pick of the user, else a new wish of the page, else nobody.
+
+    ``before`` is None in the first run. A sequence that went back means that the browser's state
+    was dropped (another page was open meanwhile), which counts as a first run.
+    """
+    if before is None or sequence < before.sequence:
+        shown = picked if wanted is None else wanted
+    elif sequence > before.sequence:
+        shown = picked
+    elif _identity(wanted) in (_identity(before.wanted), _identity(before.shown)):
+        shown = before.shown
+    else:
+        shown = wanted
+    return Standing(wanted, shown, sequence)
+
+
+def _identity(selection: HeatmapSelection | None) -> tuple[RowKey, RowKey | None, float] | None:
+    """What makes two selections the same: a URL may round the time and lose the column."""
+    if selection is None:
+        return None
+    return selection.row_key, selection.row_to, round(selection.t_s, 3)
+
+
+def encode(
+    view: HeatmapView, *, selection: HeatmapSelection | None, sequence: int, height: int
+) -> bytes:
     """The view as one compressed block of bytes, as heatmap.js reads it.
 
     Compressed (zlib) is: the header's length (uint32), the header (JSON, padded with spaces to four
     bytes), the column edges (float32), the cells (uint8, row by row) and the density of small
-    collections (uint8, one a column, or nothing). All numbers are little endian. ``picked`` is what
-    the browser last reported, so that a map that is mounted anew shows it again.
+    collections (uint8, one a column, or nothing). All numbers are little endian. ``sequence`` is
+    the number of the last pick that Python knows of.
     """
     rows, columns = view.values.shape
     header = {
@@ -71,8 +124,8 @@ def encode(view: HeatmapView, *, picked: Mapping[str, Any], height: int) -> byte
         ],
         "hasDensity": view.gc_density is not None,
         "unitMarks": [[round(float(t_s), 6), label] for t_s, label in view.unit_marks],
-        "wanted": _as_cell(view.selection),
-        "picked": dict(picked),
+        "selection": _as_cell(selection),
+        "sequence": sequence,
     }
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 4)
@@ -85,9 +138,9 @@ def encode(view: HeatmapView, *, picked: Mapping[str, Any], height: int) -> byte
     return zlib.compress(packed, level=1)
 
 
-def selection_from(picked: Mapping[str, Any]) -> HeatmapSelection | None:
+def selection_from(picked: object) -> HeatmapSelection | None:
     """The selection in what the browser reported; None when it is empty or has another shape."""
-    cell = picked.get("cell")
+    cell = picked.get("cell") if isinstance(picked, Mapping) else None
     if not isinstance(cell, Mapping):
         return None
     row_key, row_to = cell.get("row_key"), cell.get("row_to")
@@ -97,11 +150,6 @@ def selection_from(picked: Mapping[str, Any]) -> HeatmapSelection | None:
     if not isinstance(t_s, int | float) or not isinstance(column, int):
         return None
     return HeatmapSelection(row_key=row_key, row_to=row_to, t_s=float(t_s), column=column)
-
-
-def _picked(state: object) -> Mapping[str, Any]:
-    picked = state.get("picked") if isinstance(state, Mapping) else None
-    return picked if isinstance(picked, Mapping) else {}
 
 
 def _as_cell(selection: HeatmapSelection | None) -> dict[str, Any] | None:
