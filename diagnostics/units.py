@@ -309,6 +309,7 @@ class UnitBook:
         place: tuple[CodeType, int] | None = None,
     ) -> None:
         """End a unit. ``place`` is where a loop over ``units()`` was left."""
+        index = int(index)  # what is kept and handed on is a number, without the book behind a mark
         if index not in self._open:
             return  # the recording ended before the unit did
         self._on_ended(index)
@@ -330,13 +331,14 @@ class UnitBook:
 
     def withdraw(self, index: int) -> None:
         """Take back a unit that turned out not to exist: the iterator was at its end."""
-        if self._open.pop(int(index), None) is None:
+        index = int(index)
+        if self._open.pop(index, None) is None:
             return
         self._on_ended(index)
         with self._lock:
-            self._used.discard(int(index))
-            self._next = min(self._next, int(index))
-        self._changes.append(int(index))
+            self._used.discard(index)
+            self._next = min(self._next, index)
+        self._changes.append(index)
         if self.last_index == index:
             self.last_index = max(self._used, default=0)
 

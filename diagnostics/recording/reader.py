@@ -84,7 +84,11 @@ class RecordingReader:
 
     def meta(self) -> dict[str, Any]:
         """Everything known about the run: command, versions, document, settings, start."""
-        return {key: json.loads(value) for key, value in self._query("SELECT key, value FROM meta")}
+        rows = self._query("SELECT key, value FROM meta")
+        try:
+            return {key: json.loads(value) for key, value in rows}
+        except ValueError as error:
+            raise _damaged(self.path, error) from error
 
     def outcome(self) -> Outcome:
         """How the run ended; ``running`` or ``lost`` where nobody wrote an outcome."""
@@ -125,8 +129,16 @@ class RecordingReader:
             UnitRow, "units", "end_ns IS NULL OR end_ns > ?", changed_after_ns, order='"index"'
         )
 
-    def unit_peaks(self) -> list[UnitPeak]:
-        return self._rows(UnitPeak, "unit_peaks", order='"index"')
+    def unit_peaks(self, *, ended_after_ns: int = -1) -> list[UnitPeak]:
+        """Peaks by index; with ``ended_after_ns`` those of units that ended after it."""
+        return self._rows(
+            UnitPeak,
+            "unit_peaks",
+            '? < 0 OR "index" IN (SELECT "index" FROM units WHERE end_ns > ?)',
+            ended_after_ns,
+            ended_after_ns,
+            order='"index"',
+        )
 
     def process(self, *, after_ns: int = -1) -> list[ProcessSample]:
         return self._rows(ProcessSample, "process", "t_ns > ?", after_ns, order="t_ns")
@@ -304,6 +316,8 @@ def _open(path: Path) -> sqlite3.Connection:
         return db
     if isinstance(problem, sqlite3.OperationalError):
         raise RecordingError(f"Cannot open {path}: {problem}.", "Check its permissions.")
+    if path.open("rb").read(16).startswith(b"SQLite format 3"):
+        raise _damaged(path, problem) from problem
     raise RecordingError(
         f"{path} is not a Page 87 recording: {problem}.",
         "Recordings end in .p87 and are made by page87 run or diagnostics.record().",

@@ -8,8 +8,9 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import astuple, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,7 +56,7 @@ class RecordingWriter:
         self._sites: dict[tuple[int | None, Frame], int] = {}
         self._types: dict[str, int] = {}
         self._encoders = {name: FrameEncoder(width) for name, width in SERIES_WIDTH.items()}
-        self._statements: dict[type, str] = {}
+        self._insertions: dict[str, tuple[str, Callable[[Any], Any]]] = {}
         self.put_meta(meta)
         self.commit()
         self._reserve = _reserve_space(self.path.parent)
@@ -231,12 +232,10 @@ class RecordingWriter:
         return self._db
 
     def _put(self, table: str, row_type: type[Any], rows: Iterable[Any]) -> None:
-        statement = self._statements.get(row_type)
-        if statement is None:
-            marks = ", ".join("?" for _ in fields(row_type))
-            statement = f"INSERT OR REPLACE INTO {table} VALUES ({marks})"
-            self._statements[row_type] = statement
-        self._begin().executemany(statement, map(astuple, rows))
+        if table not in self._insertions:
+            self._insertions[table] = _insertion(table, row_type)
+        statement, values = self._insertions[table]
+        self._begin().executemany(statement, map(values, rows))
 
     def _file(self, path: str) -> int:
         if path not in self._files:
@@ -248,7 +247,18 @@ class RecordingWriter:
 def put_outcome(db: sqlite3.Connection, outcome: Outcome) -> None:
     """Write the outcome; also for a supervisor that opened the recording of a dead child."""
     marks = ", ".join("?" for _ in fields(Outcome))
-    db.execute(f"INSERT OR REPLACE INTO outcome VALUES (1, {marks})", astuple(outcome))
+    values = (getattr(outcome, field.name) for field in fields(Outcome))
+    db.execute(f"INSERT OR REPLACE INTO outcome VALUES (1, {marks})", tuple(values))
+
+
+def _insertion(table: str, row_type: type[Any]) -> tuple[str, Callable[[Any], Any]]:
+    """The statement that writes such a row, and what takes its values out.
+
+    (``dataclasses.astuple`` would copy every value deeply, at each tick.)
+    """
+    names = [field.name for field in fields(row_type)]
+    marks = ", ".join("?" for _ in names)
+    return f"INSERT OR REPLACE INTO {table} VALUES ({marks})", attrgetter(*names)
 
 
 def fold_log(db: sqlite3.Connection) -> bool:

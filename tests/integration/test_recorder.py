@@ -12,14 +12,17 @@ from diagnostics.errors import RecorderBusyError, RecordingError, UsageError
 from diagnostics.recording.reader import RecordingReader
 
 
-def run(code, *args, check=True):
-    return subprocess.run(
+def run(code, *args, check=True, env=None):
+    done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), *map(str, args)],
         capture_output=True,
         text=True,
-        check=check,
+        check=False,
         timeout=60,
+        env=env,
     )
+    assert done.returncode == 0 or not check, done.stderr
+    return done
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ def test_a_loop_over_units_is_recorded(path):
             "process": "on",
             "gc": "on",
             "types": "on",
-            "exact": "on",
+            "heap": "on",
             "recorder": "on",
         }
     assert [p.name for p in path.parent.iterdir()] == ["run.p87"]
@@ -120,13 +123,13 @@ def test_decorated_functions_are_recorded_each_time_they_are_called(tmp_path, mo
 
     assert ingest(4) == 6
     assert ingest(3) == 3
-    found = sorted(tmp_path.iterdir())
+    found = list(tmp_path.iterdir())
     assert len(found) == 2
     counts = []
     for file in found:
         with RecordingReader(file) as reader:
             counts.append(len(reader.units()))
-    assert counts == [4, 3]
+    assert sorted(counts) == [3, 4]
 
 
 def test_wrong_input_leaves_no_file_behind(path):
@@ -257,9 +260,12 @@ print(took, grown, *sorted(heavy))
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="RSS is read from procfs")
-def test_the_import_is_cheap():
-    costs = [run(IMPORT_COST).stdout.split() for _ in range(3)]
+def test_the_import_is_cheap(tmp_path):
+    # With compiled files kept, as in any installation; the first import writes them.
+    env = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    costs = [run(IMPORT_COST, env=env).stdout.split() for _ in range(6)]
     assert all(len(cost) == 2 for cost in costs), "something heavy was imported"
-    # The machine may be busy: the best of three is what the import itself takes.
+    # The machine may be busy: the best of six is what the import itself takes.
     assert min(float(cost[0]) for cost in costs) < 0.1
     assert min(int(cost[1]) for cost in costs) < 10_000_000

@@ -72,9 +72,7 @@ def test_a_writer_killed_before_its_first_commit_leaves_a_clear_message(tmp_path
     delays = random.Random(5)
     for attempt in range(12):
         path = tmp_path / f"{attempt}.p87"
-        process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, path], stdout=subprocess.DEVNULL
-        )
+        process = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.DEVNULL)
         while not path.exists():
             time.sleep(0.0005)
         time.sleep(delays.uniform(0, 0.004))
@@ -113,13 +111,12 @@ from diagnostics import record, units
 with record(sys.argv[1], engine="none", tick_s=0.01) as recorder:
     for page in units(range(400)):
         if page == 40:
-            with open(sys.argv[2], "wb") as hog:
-                try:
-                    while True:
-                        hog.write(os.urandom(4096))
-                        hog.flush()
-                except OSError:
-                    pass
+            hog = os.open(sys.argv[2], os.O_CREAT | os.O_WRONLY)
+            try:
+                while True:
+                    os.write(hog, os.urandom(4096))
+            except OSError:
+                os.close(hog)
         time.sleep(0.005)
         if page > 40:  # something to write, so that the log has to grow
             recorder.log("info", "loader", "x" * 4000)
