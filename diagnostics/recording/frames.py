@@ -9,10 +9,13 @@ twice its size, and a file grows with activity instead of duration.
 
 from __future__ import annotations
 
+import struct
+import sys
 import zlib
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 Values = tuple[int, ...]
 
@@ -51,16 +54,26 @@ class FrameEncoder:
         if not self._has_key or self._changes_since_key + len(changes) > len(self._state):
             self._has_key = True
             self._changes_since_key = 0
-            return EncodedFrame(True, self._pack(self._state.items()))
+            return EncodedFrame(True, encode(self._state, self._width))
         self._changes_since_key += len(changes)
-        return EncodedFrame(False, self._pack(changes.items()))
+        return EncodedFrame(False, encode(changes, self._width))
 
-    def _pack(self, entries: Iterable[tuple[int, Values]]) -> bytes:
-        numbers = array("q", [self._width])
-        for key, values in entries:
-            numbers.append(key)
-            numbers.extend(values)
-        return zlib.compress(numbers.tobytes(), 1)
+
+def encode(entries: Mapping[int, Values], width: int) -> bytes:
+    """``entries`` as bytes: columns of the narrowest numbers that hold them, compressed.
+
+    The columns are the sorted ids, each as its distance from the one before, and then the values
+    one after the other: neighbours in a column are alike, and that is what compresses well.
+    """
+    ids = sorted(entries)
+    columns = [[after - before for before, after in pairwise([0, *ids])]]
+    columns += [[entries[key][place] for key in ids] for place in range(width)]
+    packed = bytearray(_HEADER.pack(width, len(ids)))
+    for column in columns:
+        numbers = _narrow(column)
+        packed += numbers.typecode.encode()
+        packed += _little_endian(numbers).tobytes()
+    return zlib.compress(packed, 1)
 
 
 def decode(payload: bytes) -> dict[int, Values]:
@@ -68,19 +81,49 @@ def decode(payload: bytes) -> dict[int, Values]:
 
     Raises ``ValueError`` when the bytes are not a frame.
     """
+    unpacker = zlib.decompressobj()
     try:
-        raw = zlib.decompress(payload)
-    except zlib.error as error:
+        # A file from somebody else may claim anything: the limit keeps a small one from growing
+        # into all of the memory.
+        raw = unpacker.decompress(payload, _MOST_BYTES)
+        width, count = _HEADER.unpack_from(raw)
+    except (zlib.error, struct.error) as error:
         raise ValueError(f"not a frame: {error}") from error
-    if not raw or len(raw) % 8:
-        raise ValueError("not a frame: not a row of 64-bit numbers")
-    numbers = array("q", raw)
-    width = numbers[0]
-    if width < 1 or (len(numbers) - 1) % (width + 1):
-        raise ValueError("not a frame: entries are cut off")
-    body = numbers[1:]
-    columns = [body[column :: width + 1] for column in range(width + 1)]
-    return {entry[0]: entry[1:] for entry in zip(*columns, strict=True)}
+    at = _HEADER.size
+    columns: list[array[int]] = []
+    for _ in range(width + 1):
+        typecode = raw[at : at + 1].decode("latin-1")
+        if typecode not in _TYPECODES or not typecode:
+            raise ValueError(f"not a frame: a column of type {typecode!r}")
+        numbers = array(typecode)
+        end = at + 1 + count * numbers.itemsize
+        if end > len(raw):
+            raise ValueError("not a frame: entries are cut off")
+        numbers.frombytes(raw[at + 1 : end])
+        columns.append(_little_endian(numbers))
+        at = end
+    ids = accumulate(columns[0])
+    return dict(zip(ids, zip(*columns[1:], strict=True), strict=True))
+
+
+_HEADER = struct.Struct("<BI")
+_TYPECODES = "bhiq"
+_MOST_BYTES = 1 << 28
+
+
+def _narrow(column: list[int]) -> array[int]:
+    lowest, highest = min(column, default=0), max(column, default=0)
+    for typecode in _TYPECODES:
+        limit = 1 << (array(typecode).itemsize * 8 - 1)
+        if -limit <= lowest and highest < limit:
+            return array(typecode, column)
+    raise OverflowError("a value needs more than 64 bits")
+
+
+def _little_endian(numbers: array[int]) -> array[int]:
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
 
 
 def apply(state: dict[int, Values], entries: Mapping[int, Values], *, key: bool) -> None:

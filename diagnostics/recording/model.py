@@ -48,6 +48,32 @@ class UnitPeak:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitHeap:
+    """What was allocated in one unit, as the sampled engine estimates it.
+
+    ``born`` is everything that was ever allocated in it, ``peak`` the most of it that was alive at
+    one time; the series "alive" tells what is alive of it when.
+    """
+
+    index: int
+    born: int
+    peak: int
+
+
+_SITE_BITS = 24
+
+
+def alive_id(unit: int, site: int) -> int:
+    """The id of a pair in the series "alive": a birth unit and an allocation site."""
+    return unit << _SITE_BITS | site
+
+
+def unit_and_site(alive: int) -> tuple[int, int]:
+    """The birth unit and the allocation site behind an id of the series "alive"."""
+    return alive >> _SITE_BITS, alive & ((1 << _SITE_BITS) - 1)
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessSample:
     """The process at one tick. ``uss`` and ``pss`` come at a slower pace and are None between."""
 

@@ -31,6 +31,7 @@ from diagnostics.recording.model import (
     ProbeStatus,
     ProcessSample,
     Site,
+    UnitHeap,
     UnitPeak,
     UnitRow,
 )
@@ -139,6 +140,10 @@ class RecordingReader:
             ended_after_ns,
             order='"index"',
         )
+
+    def unit_heaps(self) -> list[UnitHeap]:
+        """What each unit allocated; empty where the engine does not know the birth unit."""
+        return self._rows(UnitHeap, "unit_heaps", order='"index"')
 
     def process(self, *, after_ns: int = -1) -> list[ProcessSample]:
         return self._rows(ProcessSample, "process", "t_ns > ?", after_ns, order="t_ns")

@@ -31,6 +31,12 @@ CREATE TABLE unit_peaks (
     method TEXT NOT NULL
 );
 
+CREATE TABLE unit_heaps (
+    "index" INTEGER PRIMARY KEY,
+    born INTEGER NOT NULL,
+    peak INTEGER NOT NULL
+);
+
 CREATE TABLE process (
     t_ns INTEGER PRIMARY KEY,
     rss INTEGER NOT NULL,

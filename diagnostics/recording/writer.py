@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from diagnostics.errors import RecordingError
 from diagnostics.recording import schema
-from diagnostics.recording.frames import FrameEncoder, Values
+from diagnostics.recording.frames import EncodedFrame, FrameEncoder, Values
 from diagnostics.recording.model import (
     Frame,
     GcEvent,
@@ -28,12 +28,17 @@ from diagnostics.recording.model import (
     Outcome,
     ProbeStatus,
     ProcessSample,
+    UnitHeap,
     UnitPeak,
     UnitRow,
 )
 
-Series = Literal["heap", "types"]
-SERIES_WIDTH: Mapping[Series, int] = {"heap": 2, "types": 1}  # (bytes, blocks); (count,)
+Series = Literal["heap", "types", "alive"]
+SERIES_WIDTH: Mapping[Series, int] = {
+    "heap": 2,  # site -> (bytes, blocks)
+    "types": 1,  # type -> (count,)
+    "alive": 2,  # birth unit and site, see alive_id -> (bytes, blocks)
+}
 
 _RESERVE_BYTES = 512 * 1024
 _CLOSE_PATIENCE_S = 2.0
@@ -130,6 +135,10 @@ class RecordingWriter:
     def add_log(self, t_ns: int, level: LogLevel, source: str, message: str) -> None:
         self._put("log", LogEntry, [LogEntry(t_ns, level, source, message)])
 
+    def put_unit_heaps(self, rows: Iterable[UnitHeap]) -> None:
+        """Add or replace what units have allocated so far."""
+        self._put("unit_heaps", UnitHeap, rows)
+
     def put_outcome(self, outcome: Outcome) -> None:
         put_outcome(self._begin(), outcome)
 
@@ -169,12 +178,13 @@ class RecordingWriter:
 
     def add_frame(self, series: Series, t_ns: int, unit: int, state: Mapping[int, Values]) -> None:
         """Add the whole present state of a series; what is stored is the change."""
-        frame = self._encoders[series].encode(state)
-        if frame is not None:
-            self._begin().execute(
-                "INSERT INTO frames (series, t_ns, unit, key, payload) VALUES (?, ?, ?, ?, ?)",
-                (series, t_ns, unit, frame.key, frame.payload),
-            )
+        self._add_frame(series, t_ns, unit, self._encoders[series].encode(state))
+
+    def add_changes(
+        self, series: Series, t_ns: int, unit: int, changes: Mapping[int, Values]
+    ) -> None:
+        """Add to a series what changed since its last frame; all zeros removes an id."""
+        self._add_frame(series, t_ns, unit, self._encoders[series].encode_changes(changes))
 
     # -- transactions ----------------------------------------------------------------------
 
@@ -225,6 +235,13 @@ class RecordingWriter:
         return self._db
 
     # -- inside ----------------------------------------------------------------------------
+
+    def _add_frame(self, series: Series, t_ns: int, unit: int, frame: EncodedFrame | None) -> None:
+        if frame is not None:
+            self._begin().execute(
+                "INSERT INTO frames (series, t_ns, unit, key, payload) VALUES (?, ?, ?, ?, ?)",
+                (series, t_ns, unit, frame.key, frame.payload),
+            )
 
     def _begin(self) -> sqlite3.Connection:
         if not self._db.in_transaction:

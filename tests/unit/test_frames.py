@@ -1,10 +1,12 @@
 """Key frames and change frames give back every state that went in."""
 
+import zlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diagnostics.recording.frames import FrameEncoder, apply, decode
+from diagnostics.recording.frames import FrameEncoder, apply, decode, encode
 
 states = st.lists(
     st.dictionaries(
@@ -35,8 +37,8 @@ def test_the_first_frame_is_a_key_frame_even_when_empty():
 
 def test_a_change_frame_holds_only_what_changed():
     encoder = FrameEncoder(width=1)
-    encoder.encode({number: (5,) for number in range(100)})
-    frame = encoder.encode({number: (5,) for number in range(99)} | {7: (6,)})
+    encoder.encode(dict.fromkeys(range(100), (5,)))
+    frame = encoder.encode(dict.fromkeys(range(99), (5,)) | {7: (6,)})
     assert frame is not None
     assert not frame.key
     assert decode(frame.payload) == {7: (6,), 99: (0,)}
@@ -59,7 +61,23 @@ def test_a_key_frame_comes_when_the_changes_outgrow_the_state():
     assert keys == [True, False, False, True, False]
 
 
-@pytest.mark.parametrize("payload", [b"", b"no frame", b"x\x9c\x03\x00\x00\x00\x00\x01"])
+def test_numbers_of_every_width_come_back():
+    numbers = [0, 1, 127, 128, -129, 2**15, 2**31 - 1, 2**31, 2**62]
+    for highest in range(1, len(numbers)):
+        entries = {key * 2**40: (value, 1) for key, value in enumerate(numbers[:highest])}
+        assert decode(encode(entries, 2)) == entries
+
+
+def test_what_claims_to_be_huge_is_refused_before_it_is_read():
+    claim = zlib.compress(b"\x01\xff\xff\xff\xff" + b"q" + bytes(1000))
+    with pytest.raises(ValueError, match="cut off"):
+        decode(claim)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"no frame", zlib.compress(b""), zlib.compress(b"\x01\x01\x00\x00\x00x")],
+)
 def test_bytes_that_are_no_frame_are_refused(payload):
     with pytest.raises(ValueError, match="not a frame"):
         decode(payload)
