@@ -226,22 +226,23 @@ class Recorder:
         # Imported here: unit marks without a recording must not pay for the probes.
         from diagnostics.probes.collector import GcProbe
         from diagnostics.probes.heap import make_engine
-        from diagnostics.probes.lines import LineProbe
         from diagnostics.probes.object_types import TypeProbe
         from diagnostics.probes.process import ProcessProbe
 
         settings = self._settings
-        budget = Budget(_SNAPSHOT_SHARE)
+        process = ProcessProbe()
+        budget = Budget(_SNAPSHOT_SHARE, set_aside=process.set_aside)
         # The process probe comes first: a unit's peak is read before others take memory to measure.
-        # The engine comes last: what the other probes set up is not the loader's.
-        probes: list[Probe] = [ProcessProbe(), GcProbe()]
+        probes: list[Probe] = [process, GcProbe()]
         if settings["lines"]:
+            from diagnostics.probes.lines import LineProbe
+
             probes.append(LineProbe(settings["lines"]))
-        if settings["types"]:
-            probes.append(TypeProbe(budget=budget))
         engine = make_engine(settings["engine"], frames=settings["frames"], budget=budget)
         if engine is not None:
             probes.append(engine)
+        if settings["types"]:  # after the engine: the first picture of the heap should come first
+            probes.append(TypeProbe(budget=budget))
         return probes
 
     def _is_own_thread(self, thread: int) -> bool:

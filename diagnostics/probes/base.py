@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -101,16 +101,25 @@ class BaseProbe:
 class Budget:
     """Says when a costly measurement may run again, so that it stays under a share of the run.
 
+    ``set_aside`` gives a context manager for the time of a measurement: what the measurement takes
+    of the process's memory is not to be counted as the loader's.
+
     After a measurement of *c* nanoseconds the next one is due ``c / share`` nanoseconds later:
     over any stretch that begins with a measurement the cost is at most ``share`` of the time,
     but for the last measurement itself, whose cost cannot be known before.
     """
 
-    def __init__(self, share: float, clock: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(
+        self,
+        share: float,
+        clock: Callable[[], int] = time.monotonic_ns,
+        set_aside: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         if not 0 < share <= 1:
             raise ValueError("share is a part of the run, above 0 and up to 1")
         self._share = share
         self._clock = clock
+        self._set_aside = set_aside
         self._due_ns = 0
         self.spent_ns = 0
 
@@ -123,7 +132,8 @@ class Budget:
         """Books the time spent inside ``with`` and sets when the next one is due."""
         start = self._clock()
         try:
-            yield
+            with self._set_aside():
+                yield
         finally:
             end = self._clock()
             self.spent_ns += end - start

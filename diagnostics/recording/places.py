@@ -17,13 +17,21 @@ def recordings_folder() -> Path:
     ``~/.local/share``.
     """
     named = os.environ.get("PAGE87_RECORDINGS")
-    if named:
-        folder = Path(named)
-    else:
-        data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-        folder = Path(data) / "page87" / "recordings"
+    folder = Path(named) if named else _data_folder() / "recordings"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def uploads_folder() -> Path:
+    """Where documents lie that were uploaded to be recorded; for this user's eyes alone."""
+    folder = _data_folder() / "uploads"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
+def _data_folder() -> Path:
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "page87"
 
 
 def new_path(name: str, folder: Path | None = None) -> Path:

@@ -130,12 +130,26 @@ class RecordingReader:
             UnitRow, "units", "end_ns IS NULL OR end_ns > ?", changed_after_ns, order='"index"'
         )
 
+    def unit_count(self) -> int:
+        """How many units were begun."""
+        return int(self._query("SELECT count(*) FROM units")[0][0])
+
+    def last_unit(self) -> UnitRow | None:
+        """The unit that began last."""
+        rows = self._rows(UnitRow, "units", order='start_ns DESC, "index" DESC LIMIT 1')
+        return rows[0] if rows else None
+
+    def last_process(self) -> ProcessSample | None:
+        """The process at the last tick."""
+        rows = self._rows(ProcessSample, "process", order="t_ns DESC LIMIT 1")
+        return rows[0] if rows else None
+
     def unit_peaks(self, *, ended_after_ns: int = -1) -> list[UnitPeak]:
-        """Peaks by index; with ``ended_after_ns`` those of units that ended after it."""
+        """Peaks by index; with ``ended_after_ns`` those of units that are open or ended later."""
         return self._rows(
             UnitPeak,
             "unit_peaks",
-            '? < 0 OR "index" IN (SELECT "index" FROM units WHERE end_ns > ?)',
+            '"index" IN (SELECT "index" FROM units WHERE coalesce(end_ns, ?) >= ?)',
             ended_after_ns,
             ended_after_ns,
             order='"index"',

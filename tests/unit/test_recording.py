@@ -99,8 +99,8 @@ def test_only_what_is_new_is_read(writer, path):
         assert reader.process(after_ns=0) == SAMPLES[1:]
         assert reader.gc_events(after_ns=12) == GC_EVENTS[1:]
         assert reader.units(changed_after_ns=20) == [UNIT_2, UNIT_3]
-        assert [peak.index for peak in reader.unit_peaks(ended_after_ns=19)] == [1]
-        assert reader.unit_peaks(ended_after_ns=20) == []
+        assert [peak.index for peak in reader.unit_peaks(ended_after_ns=20)] == [1]
+        assert reader.unit_peaks(ended_after_ns=21) == []
 
 
 def test_what_is_not_committed_is_not_seen(writer, path):

@@ -1,0 +1,40 @@
+"""The command line: ``page87 app | run | show | list``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from diagnostics.commands import app, list_, run, show
+from diagnostics.errors import Page87Error
+from diagnostics.version import __version__
+
+WRONG_INPUT = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status, see docs/command-line.md."""
+    parser = argparse.ArgumentParser(
+        prog="page87",
+        description="Which page of the document does the memory belong to?",
+    )
+    parser.add_argument("--version", action="version", version=f"page87 {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in (app, run, show, list_):
+        command.add(commands)
+    chosen = parser.parse_args(arguments)
+    try:
+        status: int = chosen.main(chosen)
+        sys.stdout.flush()
+    except Page87Error as error:
+        print(f"page87: {error.message}", file=sys.stderr)
+        if error.next_step:
+            print(f"        {error.next_step}", file=sys.stderr)
+        return WRONG_INPUT
+    except BrokenPipeError:
+        # Whoever read our output has had enough; Python must not complain about it at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status

@@ -1,0 +1,1 @@
+"""The command line's subcommands, one a file: ``add`` declares the options, ``main`` does it."""

@@ -1,0 +1,138 @@
+"""Run a plan in the calling thread, under a recorder."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from diagnostics import Recorder, produced, units
+from diagnostics.errors import Page87Error
+from diagnostics.launch.plan import RunPlan
+from diagnostics.launch.script import prepared_script
+from diagnostics.loaders.base import Loader, OpenDocument
+from diagnostics.loaders.registry import default_loader, find_loader
+from diagnostics.recording.model import Outcome
+
+Started = Callable[[Recorder], None]
+
+_NO_UNITS = (
+    "No unit was marked, so nothing can be told apart by page: yield the pages from the loader,"
+    " or wrap its loop in units()."
+)
+
+
+def run_plan(
+    plan: RunPlan,
+    *,
+    on_started: Started = lambda recorder: None,
+    on_ending: Callable[[], None] = lambda: None,
+    is_workbench_thread: Callable[[int], bool] = lambda thread: False,
+) -> Outcome:
+    """Run ``plan`` and write its recording.
+
+    ``on_started`` gets the recorder before the first unit; ``on_ending`` is called when the
+    loader's code has come to its end, before the recording is completed.
+
+    Whatever the loader raises is the outcome, and is not raised again. Only what is wrong with the
+    input itself, seen before the first unit (no such file, not a PDF, no such loader, a recording
+    that exists), is raised, as ``Page87Error``, and leaves no recording behind.
+    """
+    run = _Run(plan, on_started, on_ending, is_workbench_thread)
+    return run.script() if plan.script is not None else run.document()
+
+
+class _Run:
+    def __init__(
+        self,
+        plan: RunPlan,
+        on_started: Started,
+        on_ending: Callable[[], None],
+        is_workbench_thread: Callable[[int], bool],
+    ) -> None:
+        self._plan = plan
+        self._on_started = on_started
+        self._on_ending = on_ending
+        self._is_workbench_thread = is_workbench_thread
+
+    def script(self) -> Outcome:
+        plan = self._plan
+        with prepared_script(plan.subject, plan.arguments) as run:
+            return self._record(self._recorder(plan.subject, {}, None), run)
+
+    def document(self) -> Outcome:
+        plan = self._plan
+        path = plan.subject
+        loader = find_loader(plan.loader, path) if plan.loader else default_loader(path)
+        with loader.open(path, plan.options) as document:
+            about = {
+                "name": path.name,
+                "bytes": path.stat().st_size,
+                "loader": loader.name,
+                "format": path.suffix.lstrip(".").lower(),
+                "split": document.split,
+            }
+            recorder = self._recorder(path, about, loader)
+            return self._record(recorder, lambda: _load(document))
+
+    def _recorder(self, subject: Path, about: dict[str, Any], loader: Loader | None) -> Recorder:
+        measures = self._plan.measures
+        return Recorder(
+            self._plan.recording,
+            engine=measures.engine,
+            frames=measures.frames,
+            lines=measures.lines,
+            name=subject.stem,
+            command=self._plan.command,
+            document=about,
+            versions=_versions(loader),
+            is_workbench_thread=self._is_workbench_thread,
+        )
+
+    def _record(self, recorder: Recorder, work: Callable[[], object]) -> Outcome:
+        recorder.start()
+        error: BaseException | None = None
+        result: object = None
+        try:
+            self._on_started(recorder)
+            # What the work returns is kept until the recording has ended: the last picture of the
+            # heap shows what a caller would go on holding.
+            result = work()
+        except BaseException as raised:  # noqa: BLE001 - the outcome says it
+            error = raised
+        finally:
+            self._on_ending()
+        if error is None and not recorder.book.last_index:
+            recorder.log("warning", "units", _NO_UNITS)
+        outcome = recorder.stop(error)
+        del result
+        if isinstance(error, Page87Error) and not outcome.last_unit:
+            recorder.path.unlink(missing_ok=True)  # it holds nothing that ever ran
+            raise error
+        return outcome
+
+
+def _load(document: OpenDocument) -> object:
+    """Read every unit, let each go before the next is read, and note what it produced."""
+    pages = document.pages()
+    if document.marks_own_units:
+        return _own_units(pages)
+    for page in units(pages, kind=document.unit_kind, total=document.unit_count):
+        produced(characters=len(page.text), bytes=len(page.text.encode("utf-8", "replace")))
+        del page
+    return None
+
+
+def _own_units(pages: Iterator[Any]) -> object:
+    """Somebody's function that may mark units itself: its items are kept, as its caller would."""
+    return list(pages)
+
+
+def _versions(loader: Loader | None) -> dict[str, str]:
+    if loader is None or loader.library is None:
+        return {}
+    try:
+        return {loader.library: importlib.metadata.version(loader.library)}
+    except importlib.metadata.PackageNotFoundError:
+        return {}

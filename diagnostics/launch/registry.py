@@ -1,0 +1,79 @@
+"""The runs that this process has started, known to every session of the app."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from diagnostics.errors import RecorderBusyError
+from diagnostics.launch.plan import RunPlan
+from diagnostics.launch.supervisor import ChildRun
+from diagnostics.launch.thread import ThreadRun
+
+Where = Literal["thread", "child"]
+
+
+class Runs:
+    """Starts runs and finds them again by their recording. Safe to use from several threads.
+
+    What is not here (started by another server, or before this one) is known from its file alone:
+    it can be watched, not cancelled.
+    """
+
+    def __init__(self, is_workbench_thread: Callable[[int], bool] = lambda thread: False) -> None:
+        self._is_workbench_thread = is_workbench_thread
+        self._lock = threading.Lock()
+        self._runs: dict[Path, ThreadRun | ChildRun] = {}
+
+    def start(self, plan: RunPlan, where: Where) -> None:
+        """Start a run and return once its recording is there.
+
+        Raises ``Page87Error`` where the input is wrong, and ``RecorderBusyError`` for a second run
+        in this process.
+        """
+        with self._lock:
+            busy = next((run for run in self._runs.values() if _is_here(run)), None)
+            if where == "thread" and busy is not None:
+                raise RecorderBusyError(
+                    f"{busy.path.stem} is being recorded in this process just now, and a process"
+                    " can record one run at a time.",
+                    "Wait for it, cancel it, or start this one in a child process.",
+                )
+            run = (
+                ThreadRun(plan, self._is_workbench_thread) if where == "thread" else ChildRun(plan)
+            )
+            self._runs[plan.recording] = run
+        try:
+            run.start()
+        except BaseException:
+            with self._lock:
+                del self._runs[plan.recording]
+            raise
+
+    def can_cancel(self, path: Path) -> bool:
+        """Whether the run behind a recording was started here and still goes on."""
+        run = self._runs.get(path)
+        return run is not None and run.alive
+
+    def is_cancelling(self, path: Path) -> bool:
+        """Whether a run was asked to stop and has not yet."""
+        run = self._runs.get(path)
+        return run is not None and run.alive and run.cancelling
+
+    def cancel(self, path: Path) -> None:
+        """Ask a run to stop; does nothing for one that is over or not known here."""
+        run = self._runs.get(path)
+        if run is not None and run.alive:
+            run.cancel()
+
+    def wait(self, path: Path, timeout_s: float | None = None) -> None:
+        """Wait for the end of a run that was started here."""
+        run = self._runs.get(path)
+        if run is not None:
+            run.wait(timeout_s)
+
+
+def _is_here(run: ThreadRun | ChildRun) -> bool:
+    return isinstance(run, ThreadRun) and run.alive

@@ -1,0 +1,134 @@
+"""A run in a child process: own interpreter, survives whatever the loader does to it."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from dataclasses import replace
+from pathlib import Path
+
+from diagnostics.errors import Page87Error, RecordingError
+from diagnostics.launch.child import WRONG_INPUT
+from diagnostics.launch.plan import RunPlan
+from diagnostics.launch.verdicts import outcome_of_death
+from diagnostics.recording.reader import RecordingReader, set_outcome
+
+_GRACE_S = 3.0
+_START_PATIENCE_S = 30.0
+_KEPT_LINES = 40
+
+
+class ChildRun:
+    """Runs a plan in ``python -m diagnostics.launch.child`` and sees to its outcome.
+
+    The child's output goes to this process's standard error. The child ends with its supervisor.
+    """
+
+    def __init__(self, plan: RunPlan) -> None:
+        self.path: Path = plan.recording
+        self.cancelling = False
+        self.error: Page87Error | None = None
+        self._plan = plan
+        self._said: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._watcher = threading.Thread(target=self._watch, name="page87-supervisor", daemon=True)
+
+    def start(self) -> None:
+        """Start, and return once the recording is there or the child is gone.
+
+        Raises ``Page87Error`` when the child found its input wrong.
+        """
+        if self.path.exists():
+            raise RecordingError(
+                f"{self.path} exists already; it was left as it is.", "Choose another name."
+            )
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "diagnostics.launch.child"],
+            stdin=subprocess.PIPE,
+            stdout=sys.stderr,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it died at once; its status tells more
+            self._process.stdin.write(self._plan.to_json() + "\n")
+            self._process.stdin.flush()
+        self._watcher.start()
+        deadline = time.monotonic() + _START_PATIENCE_S
+        while self.alive and not _is_readable(self.path) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if not self.alive and self.error is not None:
+            raise self.error
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._watcher.is_alive()
+
+    def cancel(self) -> None:
+        """Ask the child to stop, and kill it if it has not after three seconds."""
+        if self.cancelling:
+            return
+        self.cancelling = True
+        self._process.terminate()
+        threading.Thread(target=self._insist, name="page87-supervisor", daemon=True).start()
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Wait for the end of the run, its outcome written."""
+        self._watcher.join(timeout_s)
+
+    def _insist(self) -> None:
+        try:
+            self._process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+    def _watch(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self._said.append(line)
+            if self.path.exists():  # before that it can only say why it does not start
+                sys.stderr.write(line)
+        returncode = self._process.wait()
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        if returncode == WRONG_INPUT and not self.path.exists():
+            message, _, next_step = "".join(self._said).strip().partition("\n")
+            self.error = Page87Error(message, next_step)
+        elif not self.path.exists():
+            said = "".join(self._said).strip()
+            self.error = Page87Error(
+                f"The child process ended with status {returncode} before it could record.\n{said}",
+                "Run the loader by itself, without page87, to see whether it starts at all.",
+            )
+        else:
+            self._write_outcome(returncode)
+
+    def _write_outcome(self, returncode: int) -> None:
+        try:
+            with RecordingReader(self.path) as reader:
+                last = reader.outcome()
+            if last.state in ("running", "lost"):
+                said = (
+                    "".join(self._said) or None
+                )  # after a crash, the stack that faulthandler left
+                death = outcome_of_death(returncode, last, cancelled=self.cancelling)
+                set_outcome(self.path, replace(death, traceback=said))
+        except RecordingError as error:
+            self.error = error
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        with RecordingReader(path):
+            return True
+    except RecordingError:
+        return False

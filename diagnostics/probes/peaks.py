@@ -1,0 +1,88 @@
+"""The peak of each unit, also of units that overlap in several threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from diagnostics.probes.resident import PeakMeter, Resident
+from diagnostics.recording.model import UnitPeak
+
+
+@dataclass(slots=True)
+class _Open:
+    start: int
+    peak: int
+
+
+class PeakBook:
+    """Keeps the highest resident set of every open unit, from one meter that all of them share.
+
+    The meter is reset at each unit's start; what it said until then is folded into all units that
+    were open, so that each unit ends with the maximum over exactly its own time.
+    """
+
+    def __init__(self, meter: PeakMeter) -> None:
+        self._meter = meter
+        # The collector can close an abandoned iterator, and so end its unit, inside these methods.
+        self._lock = threading.RLock()
+        self._open: dict[int, _Open] = {}
+        self._ended: list[UnitPeak] = []
+
+    def start(self, unit: int) -> None:
+        with self._lock:
+            seen = self._fold()
+            self._meter.reset()
+            self._open[unit] = _Open(seen.now, seen.now)
+
+    def end(self, unit: int) -> None:
+        with self._lock:
+            seen = self._fold()
+            ended = self._open.pop(unit, None)
+            if ended is not None:
+                self._ended.append(self._row(unit, ended, seen))
+
+    @contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """What becomes resident inside ``with`` counts for no unit: the workbench took it.
+
+        What of it stays resident afterwards (freed, but not given back to the system) is treated
+        as if it had been there since before the units that are open.
+        """
+        with self._lock:
+            before = self._fold().now
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._meter.reset()
+                stays = max(0, self._meter.read().now - before)
+                for entry in self._open.values():
+                    entry.start += stays
+                    entry.peak += stays
+
+    def look(self) -> int:
+        """The resident set now, in bytes; also the sample that a sampling meter lives from."""
+        with self._lock:
+            return self._fold().now
+
+    def rows(self) -> list[UnitPeak]:
+        """Units that ended since the last call, then those still open, as far as they have come.
+
+        A unit in which the process is killed never ends: its last row here is what is known.
+        """
+        with self._lock:
+            seen = self._fold()
+            ended, self._ended = self._ended, []
+            return ended + [self._row(unit, entry, seen) for unit, entry in self._open.items()]
+
+    def _fold(self) -> Resident:
+        seen = self._meter.read()
+        for entry in list(self._open.values()):
+            entry.peak = max(entry.peak, seen.peak)
+        return seen
+
+    def _row(self, unit: int, entry: _Open, seen: Resident) -> UnitPeak:
+        return UnitPeak(unit, entry.start, seen.now, entry.peak, self._meter.method)

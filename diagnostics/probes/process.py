@@ -1,0 +1,101 @@
+"""The process as the operating system sees it, and the peak of each unit."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+
+from diagnostics.probes.base import BaseProbe, Budget, ProbeMissingError, Session
+from diagnostics.probes.peaks import PeakBook
+from diagnostics.probes.resident import best_meter
+from diagnostics.recording.model import ProcessSample
+from diagnostics.recording.writer import RecordingWriter
+
+_USS_SHARE = 0.01
+
+
+class ProcessProbe(BaseProbe):
+    """One ``ProcessSample`` a tick and one ``UnitPeak`` a unit.
+
+    USS and PSS come every ``uss_every_s`` seconds at most and cost at most 1 % of the time (one
+    reading takes 0.2 ms in a process of 14 MB and 51 ms at 2 GB), and once more at the end.
+
+    Where the kernel allows, each unit's start resets the process's high-water mark: ``VmHWM`` and
+    ``ru_maxrss`` then tell the peak since that start to every other reader as well.
+    """
+
+    name = "process"
+
+    def __init__(self, uss_every_s: float = 5.0) -> None:
+        super().__init__()
+        self._uss_every_ns = int(uss_every_s * 1e9)
+        self._uss_next_ns = 0
+        self._uss_budget = Budget(_USS_SHARE)
+        self._uss_denied = False
+        self._set_aside: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    def start(self, session: Session) -> None:
+        super().start(session)
+        # Imported here: code that only carries unit marks must not pay for it, or need it.
+        try:
+            import psutil
+        except ImportError as error:
+            raise ProbeMissingError("psutil is not installed") from error
+        self._process = psutil.Process()
+        self._denied: type[Exception] = psutil.AccessDenied
+        meter = best_meter()
+        self.detail = meter.detail
+        self._book = PeakBook(meter)
+        self._set_aside = self._book.set_aside
+
+    def unit_started(self, unit: int) -> None:
+        with self.accounted():
+            self._book.start(unit)
+
+    def unit_ended(self, unit: int) -> None:
+        with self.accounted():
+            self._book.end(unit)
+
+    def set_aside(self) -> AbstractContextManager[None]:
+        """Memory taken and given back inside ``with`` is in no unit's peak."""
+        return self._set_aside()
+
+    def tick(self, writer: RecordingWriter, t_ns: int) -> None:
+        sample = self._sample(t_ns)
+        if t_ns >= self._uss_next_ns and self._uss_budget.is_due():
+            self._uss_next_ns = t_ns + self._uss_every_ns
+            sample = self._with_uss(sample)
+        writer.put_process(sample)
+        writer.put_unit_peaks(self._book.rows())
+
+    def finish(self, writer: RecordingWriter, t_ns: int) -> None:
+        writer.put_process(self._with_uss(self._sample(t_ns)))
+        writer.put_unit_peaks(self._book.rows())
+
+    def _sample(self, t_ns: int) -> ProcessSample:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return ProcessSample(
+            t_ns=t_ns,
+            rss=self._book.look(),
+            uss=None,
+            pss=None,
+            minor_faults=usage.ru_minflt,
+            major_faults=usage.ru_majflt,
+            threads=self._process.num_threads(),
+            cpu_ns=time.process_time_ns(),
+        )
+
+    def _with_uss(self, sample: ProcessSample) -> ProcessSample:
+        if self._uss_denied:
+            return sample
+        try:
+            with self._uss_budget.measured():
+                info = self._process.memory_full_info()
+        except self._denied:
+            self._uss_denied = True
+            self.session.log("warning", self.name, "USS and PSS may not be read here")
+            return sample
+        return replace(sample, uss=info.uss, pss=getattr(info, "pss", None))

@@ -1,0 +1,69 @@
+"""What people need to recognise a line of code: its function, and the lines around it."""
+
+from __future__ import annotations
+
+import tokenize
+from collections import OrderedDict
+from itertools import islice
+from pathlib import Path
+
+from diagnostics.probes.spans import Span, compiled_spans, name_at, token_spans
+
+_LARGEST_FILE = 2 * 1024 * 1024
+_AROUND = 3
+_FILES_KEPT = 256
+
+
+class SourceIndex:
+    """Names and lines of source files, for one thread. Reads each file once, on first need."""
+
+    def __init__(self, files_kept: int = _FILES_KEPT) -> None:
+        self._files_kept = files_kept
+        self._spans: OrderedDict[str, list[Span] | None] = OrderedDict()
+
+    def function(self, file: str, line: int) -> str:
+        """The qualified name of the function around a line, ``<module>`` outside of any.
+
+        Empty for a file that is not there, is no Python, or is larger than 2 MiB.
+        """
+        if file not in self._spans:
+            self._spans[file] = _spans_of(file)
+            if len(self._spans) > self._files_kept:
+                self._spans.popitem(last=False)
+        self._spans.move_to_end(file)
+        spans = self._spans[file]
+        return name_at(spans, line) if spans is not None else ""
+
+    def context(self, file: str, line: int) -> dict[int, str]:
+        """The source from three lines before ``line`` to three after: number -> text.
+
+        Empty where ``function`` is.
+        """
+        if not _is_readable(file):
+            return {}
+        first = max(1, line - _AROUND)
+        try:
+            with tokenize.open(file) as source:
+                wanted = islice(source, first - 1, line + _AROUND)
+                return {number: text.rstrip("\n") for number, text in enumerate(wanted, first)}
+        except (OSError, SyntaxError, UnicodeDecodeError):
+            return {}
+
+
+def _spans_of(file: str) -> list[Span] | None:
+    if not _is_readable(file):
+        return None
+    spans = compiled_spans(file)
+    if spans is not None:
+        return spans
+    try:
+        return token_spans(file)
+    except (OSError, SyntaxError, UnicodeDecodeError, tokenize.TokenError):
+        return None
+
+
+def _is_readable(file: str) -> bool:
+    try:
+        return Path(file).is_file() and Path(file).stat().st_size <= _LARGEST_FILE
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,110 @@
+"""Recordings: every run, to open, rename, download, upload or delete."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from diagnostics.analysis.library import LibraryEntry, list_recordings
+from diagnostics.analysis.tables import library_table
+from diagnostics.errors import Page87Error
+from diagnostics.recording import shelf
+from diagnostics.recording.places import recordings_folder
+from pages.common import opened, screen, sitemap
+
+_MAX_UPLOAD_MB = 200
+
+st.title("Recordings")
+
+
+@st.dialog("Delete this recording?")
+def confirm_deletion(entry: LibraryEntry) -> None:
+    """Ask before a file goes for good."""
+    st.write(f"**{entry.path.name}** will be deleted for good.")
+    yes, no = st.columns(2)
+    if yes.button("Delete", type="primary", width="stretch"):
+        try:
+            shelf.delete(entry.path)
+        except Page87Error as error:
+            screen.show_error(error)
+            return
+        if opened.name() == entry.path.name:
+            opened.close_recording()
+        st.rerun()
+    if no.button("Keep it", width="stretch"):
+        st.rerun()
+
+
+@st.dialog("Rename")
+def ask_for_name(entry: LibraryEntry) -> None:
+    """Give the file another name."""
+    name = st.text_input("New name", value=entry.path.stem)
+    if st.button("Rename", type="primary"):
+        try:
+            renamed = shelf.rename(entry.path, name)
+        except Page87Error as error:
+            screen.show_error(error)
+            return
+        if opened.name() == entry.path.name:
+            opened.open_recording(renamed)
+        st.rerun()
+
+
+def actions(entry: LibraryEntry) -> None:
+    """What can be done with the chosen recording."""
+    st.subheader(entry.path.name)
+    if entry.error:
+        st.warning(entry.error)
+    else:
+        st.caption(entry.reason)
+    cells = st.columns(5)
+    if cells[0].button("Open", type="primary", width="stretch", disabled=bool(entry.error)):
+        opened.open_recording(entry.path)
+        st.switch_page(sitemap.page(sitemap.OVERVIEW), query_params=opened.query(entry.path))
+    cells[1].download_button(
+        "Download",
+        lambda: shelf.whole_file(entry.path),
+        file_name=entry.path.name,
+        mime="application/vnd.sqlite3",
+        width="stretch",
+        disabled=bool(entry.error),
+        on_click="ignore",
+    )
+    if cells[2].button("Rename", width="stretch"):
+        ask_for_name(entry)
+    if cells[3].button("Delete", width="stretch"):
+        confirm_deletion(entry)
+
+
+entries = list_recordings(recordings_folder())
+if entries:
+    chosen = st.dataframe(
+        library_table(entries),
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        key="library",
+        alt="The recordings in your folder, the newest first.",
+    )
+    picked = chosen["selection"]["rows"]
+    if picked and picked[0] < len(entries):
+        actions(entries[picked[0]])
+    else:
+        st.caption("Choose a row to open, download, rename or delete it.")
+else:
+    st.info("There are no recordings yet.")
+    st.page_link(sitemap.page(sitemap.RECORD), label="Record a run")
+
+with st.expander("Add a recording that somebody sent you", expanded=not entries):
+    sent = st.file_uploader(
+        "A .p87 file", type=["p87"], max_upload_size=_MAX_UPLOAD_MB, key="upload-recording"
+    )
+    if sent is not None and st.button("Add it", type="primary"):
+        try:
+            added = shelf.take_in(sent, sent.name)
+        except Page87Error as error:
+            screen.show_error(error)
+        else:
+            opened.open_recording(added)
+            st.switch_page(sitemap.page(sitemap.OVERVIEW), query_params=opened.query(added))
+
+st.caption(f"Folder: {recordings_folder()}")

@@ -1,0 +1,161 @@
+"""Collections are timed, told apart and counted, against garbage of a known size."""
+
+import gc
+import threading
+import time
+
+import pytest
+
+from diagnostics.probes.base import Session
+from diagnostics.probes.collector import GcProbe
+
+
+class Knot:
+    """An object that holds itself: exactly one object of garbage when let go."""
+
+    __slots__ = ("me",)
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+class Rows:
+    """Takes what a probe writes."""
+
+    def __init__(self) -> None:
+        self.events, self.summaries = [], []
+
+    def add_gc_events(self, rows):
+        self.events.extend(rows)
+
+    def add_gc_summaries(self, rows):
+        self.summaries.extend(rows)
+
+
+def tie(knots: int) -> None:
+    for _ in range(knots):
+        Knot()
+
+
+@pytest.fixture
+def quiet():
+    """No collection but those that the test asks for."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture
+def own_threads():
+    return set()
+
+
+@pytest.fixture
+def probe(own_threads):
+    probe = GcProbe()
+    start = time.monotonic_ns()
+    probe.start(
+        Session(
+            lambda: time.monotonic_ns() - start,
+            lambda: 87,
+            own_threads.__contains__,
+            lambda *line: None,
+        )
+    )
+    yield probe
+    probe.stop()
+
+
+def written(probe, t_ns=1):
+    rows = Rows()
+    probe.tick(rows, t_ns)
+    return rows
+
+
+def test_a_full_collection_is_an_event_with_its_exact_count(quiet, probe):
+    tie(12_345)
+    before = time.perf_counter_ns()
+    found = gc.collect(2)
+    wall = time.perf_counter_ns() - before
+    rows = written(probe)
+    (event,) = rows.events
+    assert found == 12_345
+    assert (event.generation, event.collected, event.uncollectable) == (2, 12_345, 0)
+    assert (event.unit, event.own) == (87, False)
+    # Measured from outside the pause is longer by no more than the callbacks themselves take.
+    assert wall / 2 < event.pause_ns <= wall
+    assert event.t_ns >= 0
+    assert rows.summaries == []
+
+
+def test_small_collections_are_summed_by_generation(quiet, probe):
+    for knots in (10, 20, 30):
+        tie(knots)
+        gc.collect(0)
+    tie(7)
+    gc.collect(1)
+    rows = written(probe, t_ns=5_000)
+    assert rows.events == []
+    young, middle = rows.summaries
+    assert (young.t_ns, young.generation, young.count, young.collected) == (5_000, 0, 3, 60)
+    assert (middle.generation, middle.count, middle.collected) == (1, 1, 7)
+    assert 0 < young.pause_max_ns <= young.pause_total_ns <= 3 * young.pause_max_ns
+    assert written(probe).summaries == []
+
+
+def test_a_long_pause_of_a_young_generation_is_an_event(quiet, probe):
+    tie(50_000)
+    gc.collect(0)
+    (event,) = written(probe).events
+    assert (event.generation, event.collected) == (0, 50_000)
+    assert event.pause_ns > 1_000_000
+
+
+def test_the_workbench_own_collections_are_marked_or_left_out(quiet, probe, own_threads):
+    def collect():
+        own_threads.add(threading.get_ident())
+        gc.collect(0)
+        gc.collect(2)
+
+    thread = threading.Thread(target=collect)
+    thread.start()
+    thread.join()
+    rows = written(probe)
+    assert [(event.generation, event.own) for event in rows.events] == [(2, True)]
+    assert rows.summaries == []
+    assert "1 small ones in the workbench's own threads" in probe.detail
+
+
+def test_a_collection_that_began_before_the_probe_is_dropped_and_counted(probe):
+    info = {"generation": 2, "collected": 3, "uncollectable": 0}
+    probe._collecting("stop", info)
+    assert probe.dropped == 1
+    assert written(probe).events == []
+
+
+def test_nothing_is_lost_while_the_recorder_drains(quiet, probe):
+    rows = Rows()
+
+    def collect():
+        for _ in range(3_000):
+            gc.collect(0)
+
+    before = gc.get_stats()[0]["collections"]
+    threads = [threading.Thread(target=collect) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        probe.tick(rows, 1)
+    probe.tick(rows, 1)
+    # The interpreter's own count; calls that meet the other thread's collection do not collect.
+    collections = gc.get_stats()[0]["collections"] - before
+    assert collections >= 3_000
+    assert sum(one.count for one in rows.summaries) + len(rows.events) == collections
+
+
+def test_stop_leaves_the_interpreter_as_it_was(probe):
+    assert probe._collecting in gc.callbacks
+    probe.stop()
+    assert probe._collecting not in gc.callbacks
+    probe.stop()
