@@ -7,6 +7,7 @@ import functools
 import inspect
 import os
 import platform
+import shlex
 import sqlite3
 import sys
 import threading
@@ -92,8 +93,7 @@ class Recorder:
             "tick_s": tick_s,
         }
         self._meta = {
-            "command": command or " ".join(sys.argv),
-            "argv": sys.argv,
+            "command": command or shlex.join(sys.argv),
             "document": dict(document) if document else None,
             "versions": {"page87": __version__, **(versions or {})},
         }

@@ -7,12 +7,13 @@ import getpass
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 
 from diagnostics import Recorder
 from diagnostics.commands.progress_bar import ProgressBar
 from diagnostics.commands.show import report
-from diagnostics.errors import UsageError
+from diagnostics.errors import PasswordError, UsageError
 from diagnostics.launch.inline import run_plan
 from diagnostics.launch.plan import Measures, RunPlan
 from diagnostics.launch.supervisor import ChildRun
@@ -22,8 +23,6 @@ from diagnostics.recording import shelf
 from diagnostics.recording.model import Outcome
 from diagnostics.recording.places import new_path
 from diagnostics.recording.reader import RecordingReader
-
-_ASK = "\0"
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -48,7 +47,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
     parser.add_argument("--child", action="store_true", help="run in a process of its own")
     parser.add_argument(
-        "--password", nargs="?", const=_ASK, help="of the document; without a value it is asked for"
+        "--password", metavar="TEXT", help="of the document; without it, it is asked for"
     )
     parser.add_argument("--encoding", help="of a text document")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -60,8 +59,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def main(chosen: argparse.Namespace) -> int:
     plan = _plan(_with_late_options(chosen))
-    bar = ProgressBar(plan.recording, sys.stderr) if _wants_bar(chosen) else None
-    outcome = _in_child(plan, bar) if chosen.child else _here(plan, bar, chosen)
+    try:
+        outcome = _run(plan, chosen)
+    except PasswordError:
+        if plan.options.password is not None or not sys.stdin.isatty():
+            raise
+        outcome = _run(_with_password(plan), chosen)
     if not chosen.quiet or chosen.json:
         report(plan.recording, as_json=chosen.json)
         if not chosen.json:
@@ -96,25 +99,25 @@ def _plan(chosen: argparse.Namespace) -> RunPlan:
         recording=chosen.output if chosen.output is not None else new_path(subject.stem),
         document=None if is_script else subject,
         loader=chosen.loader,
-        options=LoadOptions(password=_password(chosen.password), encoding=chosen.encoding),
+        options=LoadOptions(password=chosen.password, encoding=chosen.encoding),
         script=subject if is_script else None,
         arguments=tuple(chosen.arguments),
         measures=Measures(chosen.engine, chosen.frames, tuple(chosen.lines)),
     )
 
 
-def _password(given: str | None) -> str | None:
-    if given != _ASK:
-        return given
-    if not sys.stdin.isatty():
-        raise UsageError(
-            "There is no terminal to ask for the password.", "Give it: --password PASSWORD"
-        )
-    return getpass.getpass("Password of the document: ")
+def _with_password(plan: RunPlan) -> RunPlan:
+    options = replace(plan.options, password=getpass.getpass("Password of the document: "))
+    return replace(plan, options=options)
 
 
 def _wants_bar(chosen: argparse.Namespace) -> bool:
     return sys.stderr.isatty() and not chosen.quiet
+
+
+def _run(plan: RunPlan, chosen: argparse.Namespace) -> Outcome:
+    bar = ProgressBar(plan.recording, sys.stderr) if _wants_bar(chosen) else None
+    return _in_child(plan, bar) if chosen.child else _here(plan, bar, chosen)
 
 
 def _here(plan: RunPlan, bar: ProgressBar | None, chosen: argparse.Namespace) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,10 @@ class PdfiumDocument(PdfDocument):
             try:
                 self._pdf: Any = pypdfium2.PdfDocument(path, password=options.password)
             except pypdfium2.PdfiumError as error:
+                if _opens(path, options.password):
+                    raise no_pages(path) from error
                 if error.err_code == raw.FPDF_ERR_PASSWORD:
                     raise password_error(path, options.password) from error
-                if error.err_code == raw.FPDF_ERR_SUCCESS:  # it opened, and the binding found 0
-                    raise no_pages(path) from error
                 raise
         self.require_pages(len(self._pdf))
 
@@ -46,6 +47,22 @@ class PdfiumDocument(PdfDocument):
 
     def close(self) -> None:
         self._pdf.close()
+
+
+def _opens(path: Path, password: str | None) -> bool:
+    """Whether PDFium itself opens the file.
+
+    The binding raises the same error for a file that fails and for one without pages, and its
+    error code is the one of an earlier file where this one opened.
+    """
+    from pypdfium2 import raw
+
+    secret = None if password is None else password.encode() + b"\0"
+    document = raw.FPDF_LoadDocument(os.fsencode(path) + b"\0", secret)
+    if not document:
+        return False
+    raw.FPDF_CloseDocument(document)
+    return True
 
 
 PYPDFIUM2 = Loader(

@@ -98,15 +98,18 @@ class BaseProbe:
             self.cost_ns += time.thread_time_ns() - start
 
 
+_GROWTH = 1.5
+
+
 class Budget:
     """Says when a costly measurement may run again, so that it stays under a share of the run.
 
     ``set_aside`` gives a context manager for the time of a measurement: what the measurement takes
     of the process's memory is not to be counted as the loader's.
 
-    After a measurement of *c* nanoseconds the next one is due ``c / share`` nanoseconds later:
-    over any stretch that begins with a measurement the cost is at most ``share`` of the time,
-    but for the last measurement itself, whose cost cannot be known before.
+    A measurement is due when everything spent so far, and half as much again as the last one took,
+    fits into ``share`` of the time since the budget was made. (The costs of a snapshot grow with a
+    leak, so the next is taken to be dearer than the last.) The first is always due.
     """
 
     def __init__(
@@ -120,12 +123,14 @@ class Budget:
         self._share = share
         self._clock = clock
         self._set_aside = set_aside
-        self._due_ns = 0
+        self._start_ns = clock()
+        self._last_ns = 0
         self.spent_ns = 0
 
     def is_due(self) -> bool:
         """Whether the next measurement is within the budget."""
-        return self._clock() >= self._due_ns
+        expected = self.spent_ns + self._last_ns * _GROWTH
+        return expected <= self._share * (self._clock() - self._start_ns)
 
     @contextmanager
     def measured(self) -> Iterator[None]:
@@ -135,6 +140,5 @@ class Budget:
             with self._set_aside():
                 yield
         finally:
-            end = self._clock()
-            self.spent_ns += end - start
-            self._due_ns = end + int((end - start) / self._share)
+            self._last_ns = self._clock() - start
+            self.spent_ns += self._last_ns

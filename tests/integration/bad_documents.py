@@ -48,6 +48,12 @@ def truncated(path, share):
     return path
 
 
+def cut_before(path, mark):
+    content = path.read_bytes()
+    path.write_bytes(content[: content.rindex(mark)])
+    return path
+
+
 @contextmanager
 def without_permission(path):
     """Nobody may read ``path`` inside the block, root included.

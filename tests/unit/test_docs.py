@@ -1,13 +1,20 @@
-"""What exists is documented: tables of the file, arguments of the recorder, loaders, dependencies."""
+"""What exists is documented: tables, arguments, options, keys, loaders, dependencies."""
 
+import dataclasses
 import inspect
 import re
+import subprocess
+import sys
 import tomllib
+import typing
 from pathlib import Path
 
 from diagnostics import Recorder
+from diagnostics.analysis.library import LibraryEntry
+from diagnostics.analysis.summary import Summary
 from diagnostics.loaders.registry import all_loaders
 from diagnostics.recording import schema
+from diagnostics.recording.writer import SERIES_WIDTH
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,8 +25,9 @@ def doc(name):
 
 def test_every_table_is_documented():
     tables = set(re.findall(r"CREATE TABLE (\w+)", schema.TABLES))
-    documented = set(re.findall(r"^\| `(\w+)` \|", doc("recording.md"), re.MULTILINE))
-    assert tables == documented
+    text, series = doc("recording.md").split("## Frames")
+    assert tables == set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    assert set(SERIES_WIDTH) == set(re.findall(r"^\| `(\w+)` \|", series, re.MULTILINE))
 
 
 def test_every_argument_of_the_recorder_is_documented():
@@ -31,6 +39,49 @@ def test_every_argument_of_the_recorder_is_documented():
 def test_every_built_in_loader_is_documented():
     missing = {name for name in all_loaders() if f"`{name}`" not in doc("command-line.md")}
     assert missing == set()
+
+
+def keys(model, prefix=""):
+    """The paths of the JSON form of a dataclass tree, as docs/json.md writes them."""
+    for name, hint in typing.get_type_hints(model).items():
+        parts = [hint, *typing.get_args(hint)]
+        inner = [part for part in parts if dataclasses.is_dataclass(part)]
+        path = f"{prefix}{name}"
+        if not inner:
+            yield path
+        elif typing.get_origin(hint) is list:
+            yield path
+            yield from keys(inner[0], f"{path}[].")
+        else:
+            if len(parts) > 1:  # may be null
+                yield path
+            yield from keys(inner[0], f"{path}.")
+
+
+def test_the_json_contract_is_what_the_code_prints():
+    documented = re.findall(r"^\| `([^`]+)` \|", doc("json.md"), re.MULTILINE)
+    assert sorted(documented) == sorted(["format", *keys(Summary)])
+
+
+def test_every_key_of_the_list_is_documented():
+    names = {field.name for field in dataclasses.fields(LibraryEntry)}
+    text = doc("json.md").partition("`page87 list --json`")[2]
+    assert set(re.findall(r"`(\w+)`", text)) == names
+
+
+def test_every_option_of_the_command_line_is_documented():
+    for command in ("app", "run", "show", "list"):
+        text = subprocess.run(
+            [sys.executable, "-m", "diagnostics", command, "--help"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        options = set(re.findall(r"(--[a-z-]+)", text)) - {"--help"}
+        section = doc("command-line.md").split(f"## page87 {command}")[1:]
+        missing = {option for option in options if not any(option in part for part in section)}
+        assert missing == set(), command
 
 
 def test_every_dependency_has_its_reason():

@@ -61,10 +61,26 @@ def test_nobody_measures_before_the_budget_allows():
     measurer = Measurer("heap", budget, clock, 1_000_000_000)
     log = []
     measurer.opportunity(log)
-    clock.now += 19_900_000_000
+    clock.now += 48_900_000_000  # at 49.9 s: 1 s spent and 1.5 s to come are over 5 %
     measurer.opportunity(log)
     assert log == ["heap"]
     clock.now += 200_000_000
     measurer.opportunity(log)  # lets one pass, since it was the last
     measurer.opportunity(log)
     assert log == ["heap", "heap"]
+
+
+def test_measurements_that_grow_dearer_stay_within_the_share():
+    clock = Clock()
+    budget = Budget(0.05, clock)
+    cost_ns = 1_000_000
+    taken = 0
+    while clock.now < 600_000_000_000:
+        if budget.is_due():
+            with budget.measured():
+                clock.now += cost_ns
+            cost_ns = int(cost_ns * 1.4)
+            taken += 1
+        clock.now += 10_000_000
+    assert budget.spent_ns <= 0.05 * clock.now
+    assert taken > 10

@@ -1,0 +1,225 @@
+"""The command line as people type it: real processes, exit codes, what is printed where."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from diagnostics.recording.reader import RecordingReader
+
+
+@pytest.fixture
+def page87(tmp_path):
+    environment = {**os.environ, "PAGE87_RECORDINGS": str(tmp_path / "recordings")}
+
+    def run(*words, expect=0):
+        done = subprocess.run(
+            [sys.executable, "-m", "diagnostics", *map(str, words)],
+            cwd=tmp_path,
+            env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == expect, (done.stdout, done.stderr)
+        return done
+
+    return run
+
+
+@pytest.fixture
+def notes(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("A line of the notes.\n" * 1000)
+    return path
+
+
+def write(path, body):
+    path.write_text(textwrap.dedent(body))
+    return path
+
+
+def test_a_run_prints_what_a_person_reads_and_where_the_recording_is(page87, notes, tmp_path):
+    done = page87("run", "-o", "r.p87", notes)
+    assert done.stdout.startswith("notes.txt with text: finished, 6 chunks in ")
+    assert "Open it:   page87 app r.p87" in done.stdout
+    assert (tmp_path / "r.p87").exists()
+    assert "finished" in page87("show", "r.p87").stdout
+
+
+def test_the_json_is_alone_on_standard_output(page87, tmp_path):
+    script = write(
+        tmp_path / "job.py",
+        """
+        import sys
+        from diagnostics import units
+        print("the script's own words", sys.argv[1:])
+        for page in units(range(3)):
+            pass
+        """,
+    )
+    done = page87("run", "--json", "--engine", "none", script, "--json", "-o", "x")
+    result = json.loads(done.stdout)
+    assert result["units"]["count"] == 3
+    assert result["outcome"] == {
+        **result["outcome"],
+        "state": "finished",
+        "last_unit": 3,
+        "error": None,
+        "signal": None,
+    }
+    assert "the script's own words ['--json', '-o', 'x']" in done.stderr
+
+
+def test_options_may_follow_a_document(page87, notes):
+    assert json.loads(page87("run", notes, "--engine", "none", "--json").stdout)["format"] == 1
+    done = page87("run", notes, "--json", notes, expect=2)
+    assert "more than one document" in done.stderr
+
+
+def test_a_loader_of_your_own(page87, notes, tmp_path):
+    write(
+        tmp_path / "mine.py",
+        """
+        def load(path):
+            with open(path) as file:
+                yield from file
+        """,
+    )
+    result = json.loads(page87("run", "--loader", "mine:load", notes, "--json").stdout)
+    assert result["units"]["count"] == 1000
+    assert result["document"]["loader"] == "mine:load"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "state"),
+    [
+        ("pass", 0, "finished"),
+        ("1 / 0", 3, "raised"),
+        ("raise SystemExit(5)", 3, "exited"),
+        ("import os; os._exit(9)", 3, "exited"),
+        ("import os; os.kill(os.getpid(), 9)", 4, "killed"),
+    ],
+)
+def test_exit_codes_of_a_child(page87, tmp_path, body, status, state):
+    script = write(tmp_path / "job.py", body)
+    done = page87("run", "--child", "--engine", "none", "--json", script, expect=status)
+    assert json.loads(done.stdout)["outcome"]["state"] == state
+
+
+def test_exit_codes_in_this_process(page87, tmp_path):
+    page87("run", write(tmp_path / "a.py", "1 / 0"), expect=3)
+    page87("run", write(tmp_path / "b.py", "raise SystemExit(5)"), expect=3)
+    page87("run", write(tmp_path / "c.py", "raise SystemExit(0)"), expect=0)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "missing.pdf"), "missing.pdf"),
+        (("run", "--loader", "pdfplumbr", "notes.txt"), "Did you mean pdfplumber"),
+        (("run", "--loader", "no_such:load", "notes.txt"), "no_such"),
+        (("run", "--engine", "exakt", "notes.txt"), "exakt"),
+        (("run", "--lines", "json:nothing", "notes.txt"), "nothing"),
+        (("show", "notes.txt"), "not a Page 87 recording"),
+        (("show", "missing.p87"), "There is no recording"),
+        (("list", "nowhere"), "not a folder"),
+        (("app", "notes.txt"), "not a Page 87 recording"),
+        (("app", "--loader", "no_such:load"), "no_such"),
+    ],
+)
+def test_wrong_input_is_exit_code_2_with_a_next_step(page87, notes, tmp_path, words, said):
+    done = page87(*words, expect=2)
+    assert said in done.stderr
+    assert done.stderr.startswith("page87: ")
+    assert len(done.stderr.splitlines()) >= 2, "the second line says what to do"
+    assert "Traceback" not in done.stderr
+    assert not list((tmp_path / "recordings").glob("*.p87"))
+
+
+def test_an_existing_recording_is_kept_unless_forced(page87, notes, tmp_path):
+    page87("run", "-o", "r.p87", notes)
+    before = (tmp_path / "r.p87").read_bytes()
+    assert "exists already" in page87("run", "-o", "r.p87", notes, expect=2).stderr
+    assert (tmp_path / "r.p87").read_bytes() == before
+    page87("run", "--force", "-o", "r.p87", notes)
+    assert (tmp_path / "r.p87").read_bytes() != before
+
+
+def test_the_list_names_every_file_and_what_is_wrong_with_it(page87, notes, tmp_path):
+    assert "No recordings" in page87("list").stdout
+    page87("run", notes)
+    (tmp_path / "recordings" / "broken.p87").write_text("nothing")
+    lines = page87("list").stdout.splitlines()
+    assert len(lines) == 3
+    assert any("broken.p87" in line and "cannot be read" in line for line in lines)
+    entries = json.loads(page87("list", "--json").stdout)
+    assert {entry["state"] for entry in entries} == {"finished", None}
+
+
+def test_ctrl_c_completes_the_recording(tmp_path):
+    script = write(
+        tmp_path / "job.py",
+        """
+        import time
+        from diagnostics import units
+        for page in units(range(1000)):
+            time.sleep(0.02)
+        """,
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "diagnostics", "run", "-o", "r.p87", "--engine", "none", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    recording = tmp_path / "r.p87"
+    deadline = time.monotonic() + 20
+    while not recording.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.8)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "cancelled" in said
+    with RecordingReader(recording) as reader:
+        outcome = reader.outcome()
+        assert outcome.state == "cancelled"
+        assert outcome.last_unit > 3
+    assert [path.name for path in tmp_path.glob("r.p87*")] == ["r.p87"]
+
+
+def test_a_reader_that_has_had_enough_is_no_error(page87, notes, tmp_path):
+    page87("run", "-o", "r.p87", notes)
+    shell = f"{sys.executable} -m diagnostics show r.p87 | head -1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", shell],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+def test_an_encrypted_document_asks_for_its_password(page87, tmp_path):
+    from pypdf import PdfWriter
+
+    writer = PdfWriter()
+    writer.add_blank_page(200, 200)
+    writer.encrypt("s3cret")
+    with (tmp_path / "secret.pdf").open("wb") as file:
+        writer.write(file)
+    assert "password" in page87("run", "secret.pdf", expect=2).stderr.lower()
+    page87("run", "--password", "wrong", "secret.pdf", expect=2)
+    done = page87("run", "-o", "r.p87", "--password", "s3cret", "secret.pdf")
+    assert "finished, 1 page" in done.stdout
+    assert b"s3cret" not in (tmp_path / "r.p87").read_bytes()
