@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -259,7 +260,7 @@ print(took, grown, *sorted(heavy))
 """
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="RSS is read from procfs")
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="RSS is read from procfs")
 def test_the_import_is_cheap(tmp_path):
     # With compiled files kept, as in any installation; the first import writes them.
     env = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}

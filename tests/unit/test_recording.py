@@ -1,6 +1,5 @@
 """A hand-built recording reads back exactly, and bad files are refused clearly."""
 
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -292,6 +291,6 @@ def test_a_finished_recording_opens_where_nothing_may_be_written(writer, path, t
     try:
         with RecordingReader(folder / "run.p87") as reader:
             assert reader.outcome() == OUTCOME
-        assert os.listdir(folder) == ["run.p87"]
+        assert [path.name for path in folder.iterdir()] == ["run.p87"]
     finally:
         folder.chmod(0o700)

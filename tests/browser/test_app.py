@@ -1,0 +1,255 @@
+"""The workbench in a real browser: record, watch, cancel, open by a link, look at every page."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Shoot
+from playwright.sync_api import Browser, Page, expect
+
+from diagnostics.launch.plan import Measures, RunPlan
+from diagnostics.launch.supervisor import ChildRun
+from diagnostics.recording.reader import RecordingReader
+
+PATIENCE_MS = 30_000
+REPORT = ROOT / "sample_docs" / "annual-report.pdf"
+Workbench = Callable[..., str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "recordings"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def workbench(folder: Path) -> Iterator[Workbench]:
+    """``workbench(*options)`` opens the app as the command line does, and gives its address."""
+    servers: list[subprocess.Popen[str]] = []
+
+    def start(*options: str) -> str:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        command = [sys.executable, "-m", "diagnostics", "app", "--no-browser"]
+        server = subprocess.Popen(
+            [*command, "--port", str(port), *options],
+            env={**os.environ, "PAGE87_RECORDINGS": str(folder)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        servers.append(server)
+        assert server.stdout is not None
+        for line in server.stdout:
+            found = re.search(r"http://\S+", line)
+            if found:
+                return found[0]
+        pytest.fail(f"page87 app ended with status {server.wait()}")
+
+    yield start
+    for server in servers:
+        server.send_signal(signal.SIGINT)
+        assert server.wait(15) == 0
+
+
+def read(path: Path, **parts: object) -> Path:
+    """A finished recording of the sample, made in a child."""
+    run = ChildRun(RunPlan(path, REPORT, "pypdf", measures=Measures("none"), **parts))  # type: ignore[arg-type]
+    run.start()
+    run.wait(60)
+    return path
+
+
+def coloured_cells(page: Page) -> int:
+    """How many points of the heat map are painted."""
+    return int(
+        page.locator(".heatmap canvas.base").first.evaluate(
+            """canvas => {
+              const ink = canvas.getContext("2d");
+              const data = ink.getImageData(0, 0, canvas.width, canvas.height).data;
+              let painted = 0;
+              for (let at = 3; at < data.length; at += 4 * 97) painted += data[at] > 0;
+              return painted;
+            }"""
+        )
+    )
+
+
+def test_one_click_records_the_sample_and_the_heat_map_grows(
+    page: Page, workbench: Workbench, folder: Path, shoot: Shoot
+) -> None:
+    page.goto(workbench())
+    page.get_by_role("button", name="Record the sample").click(timeout=PATIENCE_MS)
+    expect(page.get_by_text(re.compile(r"^page \d+ of \d+ · "))).to_be_visible(timeout=PATIENCE_MS)
+    map_title = page.locator(".heatmap .title")
+    expect(map_title).to_have_text(re.compile("Memory by"), timeout=PATIENCE_MS)
+    painted = []
+    deadline = time.monotonic() + 40
+    while len(painted) < 3 and time.monotonic() < deadline:
+        now = coloured_cells(page)
+        if now > (painted[-1] if painted else 0):
+            painted.append(now)
+        page.wait_for_timeout(500)
+    assert len(painted) == 3, f"the heat map did not grow: {painted}"
+    shoot(page, "record-live")
+
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_text("Cancelled.")).to_be_visible(timeout=PATIENCE_MS)
+    shoot(page, "record-cancelled")
+    (recording,) = folder.glob("*.p87")
+    with RecordingReader(recording) as reader:
+        assert reader.outcome().state == "cancelled"
+        assert reader.outcome().last_unit >= 1
+    assert f"recording={recording.name}" in page.url
+
+
+@pytest.mark.parametrize(
+    ("address", "title"),
+    [("overview", "Overview"), ("heatmap", "Heat map"), ("collector", "Garbage collector")],
+)
+def test_a_link_opens_its_view_also_as_the_first_request(
+    page: Page, workbench: Workbench, folder: Path, address: str, title: str
+) -> None:
+    recording = read(folder / "report.p87")
+    page.goto(f"{workbench()}{address}?recording={recording.name}")
+    expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("report.p87")).to_be_visible()
+    expect(page.get_by_role("link", name="Recordings")).to_be_visible()
+    assert page.get_by_role("link", name="page", exact=True).count() == 0, "no old-style pages"
+
+
+def test_every_page_keeps_the_recording_in_its_address(
+    page: Page, workbench: Workbench, folder: Path, shoot: Shoot
+) -> None:
+    run = ChildRun(RunPlan(folder / "report.p87", REPORT, "pypdf", measures=Measures("exact")))
+    run.start()
+    run.wait(120)
+    page.goto(f"{workbench()}overview?recording=report.p87")
+    expect(page.get_by_text(re.compile("finished, .* pages"))).to_be_visible(timeout=PATIENCE_MS)
+    shoot(page, "overview")
+    for link, heading in (
+        ("Heat map", "Heat map"),
+        ("Garbage collector", "Garbage collector"),
+        ("Lines", "Lines"),
+        ("Overview", "Overview"),
+    ):
+        page.get_by_role("link", name=link, exact=True).click()
+        expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
+        page.wait_for_function("location.search.includes('recording=report.p87')")
+        page.wait_for_timeout(800)
+        shoot(page, f"page-{link.lower().replace(' ', '-')}")
+
+
+def test_a_click_on_the_map_shows_the_source_of_the_row(
+    page: Page, workbench: Workbench, folder: Path, shoot: Shoot
+) -> None:
+    run = ChildRun(RunPlan(folder / "report.p87", REPORT, "pypdf", measures=Measures("exact")))
+    run.start()
+    run.wait(120)
+    page.goto(f"{workbench()}heatmap?recording=report.p87")
+    plot = page.locator(".heatmap .plot")
+    expect(plot).to_be_visible(timeout=PATIENCE_MS)
+    box = plot.bounding_box()
+    assert box is not None
+    plot.click(position={"x": box["width"] * 0.95, "y": 9})
+    expect(page.get_by_text("At the end")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.locator("code").get_by_text("→").first).to_be_visible()
+    shoot(page, "heatmap-clicked")
+
+
+def test_a_child_killed_half_way_leaves_a_recording_that_opens(
+    page: Page, workbench: Workbench, folder: Path, shoot: Shoot
+) -> None:
+    run = ChildRun(RunPlan(folder / "dead.p87", REPORT, "pdfplumber", measures=Measures("none")))
+    run.start()
+    time.sleep(2.5)
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait(10)
+    page.goto(f"{workbench()}overview?recording=dead.p87")
+    expect(page.get_by_text(re.compile("killed by SIGKILL"))).to_be_visible(timeout=PATIENCE_MS)
+    shoot(page, "overview-killed")
+
+
+def test_recordings_are_opened_renamed_and_deleted(
+    page: Page, workbench: Workbench, folder: Path, shoot: Shoot
+) -> None:
+    read(folder / "first.p87")
+    page.goto(f"{workbench()}recordings")
+    grid = page.get_by_test_id("stDataFrame")
+    expect(grid).to_be_visible(timeout=PATIENCE_MS)
+
+    def choose() -> None:
+        box = grid.bounding_box()
+        assert box is not None
+        page.mouse.click(box["x"] + 18, box["y"] + 52)
+
+    choose()
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_label("New name").fill("renamed")
+    page.get_by_role("dialog").get_by_role("button", name="Rename").click()
+    expect(page.get_by_role("dialog")).to_be_hidden(timeout=PATIENCE_MS)
+    assert [path.name for path in folder.iterdir()] == ["renamed.p87"]
+    shoot(page, "recordings")
+
+    if page.get_by_role("button", name="Delete").count() == 0:
+        choose()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Keep it").click()
+    assert (folder / "renamed.p87").exists()
+    if page.get_by_role("button", name="Delete").count() == 0:
+        choose()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("There are no recordings yet")).to_be_visible(timeout=PATIENCE_MS)
+    assert list(folder.iterdir()) == []
+
+
+def test_the_dark_theme_is_readable(
+    browser: Browser, workbench: Workbench, folder: Path, shoot: Shoot
+) -> None:
+    read(folder / "report.p87")
+    context = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme="dark")
+    page = context.new_page()
+    page.goto(f"{workbench()}overview?recording=report.p87")
+    expect(page.get_by_text(re.compile("finished, .* pages"))).to_be_visible(timeout=PATIENCE_MS)
+    page.wait_for_timeout(1500)
+    shoot(page, "overview-dark")
+    background = page.evaluate(
+        "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
+    )
+    red, green, blue = map(int, re.findall(r"\d+", background)[:3])
+    assert max(red, green, blue) < 60
+    context.close()
+
+
+def test_a_page_of_another_server_is_refused(workbench: Workbench) -> None:
+    url = workbench()
+    host = url.removeprefix("http://").rstrip("/")
+    request = urllib.request.Request(url, headers={"Host": "evil.example"})
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request)
+    assert caught.value.code in (400, 403)
+    with socket.create_connection(host.split(":")) as peer:
+        assert peer.getpeername()[0] == "127.0.0.1"
+
+
+def test_the_server_listens_on_this_machine_only(workbench: Workbench) -> None:
+    port = int(workbench().rstrip("/").rpartition(":")[2])
+    listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
+    ours = [
+        line.split()[1].split(":")[0]
+        for line in listening.splitlines()
+        if f":{port:04X} " in line and line.split()[3] == "0A"
+    ]
+    assert ours == ["0100007F"], "127.0.0.1, and nothing else"

@@ -1,0 +1,97 @@
+"""The pages through AppTest: what they say when there is nothing, and on a recording."""
+
+from pathlib import Path
+
+import pytest
+from hand_built import build
+from streamlit.testing.v1 import AppTest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("PAGE87_RECORDINGS", str(tmp_path))
+    monkeypatch.chdir(ROOT)
+    monkeypatch.syspath_prepend(str(ROOT))
+    return tmp_path
+
+
+def shown(page, recording=None):
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
+    if recording is not None:
+        app.query_params["recording"] = recording
+    app.run()
+    if page != "record":
+        app.switch_page(f"pages/{page}/page.py").run()
+    assert not app.exception, app.exception
+    return app
+
+
+@pytest.mark.parametrize(
+    ("page", "title"),
+    [
+        ("overview", "Overview"),
+        ("heatmap", "Heat map"),
+        ("collector", "Garbage collector"),
+        ("lines", "Lines"),
+    ],
+)
+def test_without_a_recording_a_page_says_what_to_do_next(folder, page, title):
+    app = shown(page)
+    assert any("No recording is open" in info.value for info in app.info)
+
+
+def test_a_name_that_is_gone_says_so(folder):
+    app = shown("overview", "gone.p87")
+    assert any("gone.p87" in warning.value for warning in app.warning)
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..%2Fx.p87", "x.txt"])
+def test_an_address_cannot_open_any_file(folder, name):
+    app = shown("overview", name)
+    assert any("There is no recording" in warning.value for warning in app.warning)
+
+
+@pytest.mark.parametrize(
+    ("page", "title"),
+    [
+        ("overview", "Overview"),
+        ("heatmap", "Heat map"),
+        ("collector", "Garbage collector"),
+        ("lines", "Lines"),
+        ("recordings", "Recordings"),
+    ],
+)
+def test_every_page_shows_a_recording(folder, page, title):
+    build(folder / "built.p87")
+    app = shown(page, "built.p87")
+    assert [element.value for element in app.title] == [title]
+    assert not app.error or page == "overview"
+
+
+def test_the_first_screen_offers_the_sample(folder):
+    app = shown("record")
+    assert [element.value for element in app.title] == ["Record"]
+    assert "Record the sample" in [button.label for button in app.button]
+    assert "Start" in [button.label for button in app.button]
+
+
+def test_a_damaged_recording_is_an_error_in_words(folder):
+    (folder / "broken.p87").write_text("nothing of the kind")
+    app = shown("overview", "broken.p87")
+    assert any("not a Page 87 recording" in error.value for error in app.error)
+
+
+def test_the_forced_collection_is_warned_of(folder, monkeypatch):
+    import streamlit as st
+
+    before = st.get_option("runner.postScriptGC")
+    st._config.set_option("runner.postScriptGC", True)
+    try:
+        app = shown("record")
+        assert any("Recordings in this process would be wrong" in e.value for e in app.error)
+        st._config.set_option("runner.postScriptGC", False)
+        assert not shown("record").error
+    finally:
+        st._config.set_option("runner.postScriptGC", before)
