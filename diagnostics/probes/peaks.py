@@ -30,6 +30,7 @@ class PeakBook:
         self._lock = threading.RLock()
         self._open: dict[int, _Open] = {}
         self._ended: list[UnitPeak] = []
+        self._aside: Resident | None = None
 
     def start(self, unit: int) -> None:
         with self._lock:
@@ -52,13 +53,14 @@ class PeakBook:
         as if it had been there since before the units that are open.
         """
         with self._lock:
-            before = self._fold().now
+            before = self._aside = self._fold()
         try:
             yield
         finally:
             with self._lock:
+                self._aside = None
                 self._meter.reset()
-                stays = max(0, self._meter.read().now - before)
+                stays = max(0, self._meter.read().now - before.now)
                 for entry in self._open.values():
                     entry.start += stays
                     entry.peak += stays
@@ -79,6 +81,9 @@ class PeakBook:
             return ended + [self._row(unit, entry, seen) for unit, entry in self._open.items()]
 
     def _fold(self) -> Resident:
+        if self._aside is not None:
+            # Somebody looks while the workbench measures: what it takes just now is not to be seen.
+            return Resident(self._aside.now, self._aside.now)
         seen = self._meter.read()
         for entry in list(self._open.values()):
             entry.peak = max(entry.peak, seen.peak)

@@ -153,9 +153,13 @@ def _missing(name: Name) -> UsageError:
 def swap_everywhere(old: Function, new: Function) -> None:
     """Let every global name in every loaded module that means ``old`` mean ``new``."""
     for module in list(sys.modules.values()):
-        if isinstance(module, ModuleType):
+        if not isinstance(module, ModuleType):
+            continue
+        try:
             # Past the module's own __getattribute__, which in a lazy module would import it.
             names: dict[str, Any] = object.__getattribute__(module, "__dict__")
-            for name, value in list(names.items()):
-                if value is old:
-                    names[name] = new
+        except AttributeError:
+            continue  # cffi puts modules there that have no names of the ordinary kind
+        for name, value in list(names.items()):
+            if value is old:
+                names[name] = new

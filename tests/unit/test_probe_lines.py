@@ -15,6 +15,7 @@ import pytest
 from diagnostics.errors import UsageError
 from diagnostics.probes.base import Session
 from diagnostics.probes.lines import LineProbe
+from diagnostics.probes.targets import swap_everywhere
 from diagnostics.probes.script_names import script_namespace
 
 MB = 1024 * 1024
@@ -489,3 +490,11 @@ def test_functions_of_a_script_are_profiled_from_their_first_call(mapping, tmp_p
     assert any("a int is not a Python function" in message for message in messages)
     assert "the script never defined __main__:missing" in messages
     assert len(messages) == 2
+
+
+def test_cffi_modules_are_passed_over():
+    # Importing a cffi library leaves modules behind that have no __dict__.
+    pytest.importorskip("cryptography.hazmat.bindings._rust")
+    bare = [m for m in sys.modules.values() if type(m).__module__ == "_cffi_backend"]
+    assert bare, "the library that this test is about does not do that any more"
+    swap_everywhere(test_cffi_modules_are_passed_over, print)

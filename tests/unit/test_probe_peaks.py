@@ -158,3 +158,18 @@ def test_what_the_workbench_takes_for_a_measurement_is_in_no_peak():
     book.end(1)
     # Of the 500, 4 stayed: the unit began at 10 and had reached 40, both without them.
     assert heights(book) == {1: (14, 44, 35)}
+
+
+def test_a_unit_that_ends_while_the_workbench_measures_ends_without_it():
+    mountain = Mountain(10)
+    book = PeakBook(mountain)
+    book.start(1)
+    mountain.climb(40, 30)
+    with book.set_aside():
+        mountain.climb(500)
+        book.end(1)
+        book.start(2)
+        mountain.climb(30)
+    mountain.climb(50, 33)
+    book.end(2)
+    assert heights(book) == {1: (10, 40, 30), 2: (30, 50, 33)}
