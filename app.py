@@ -1,25 +1,19 @@
-"""The entry of the workbench: page settings, navigation, and which recording is open.
+"""The entry of the workbench. Start it with ``page87 app``, or ``streamlit run app.py``.
 
-Start it with ``page87 app``: that sets the server options on which honest measurements and the
-safety of the machine depend.
+The script that Streamlit runs for each session is the router (pages/router/script.py). It is not
+this file, because a folder called pages/ beside the main script makes Streamlit treat the first
+request after a start, if it is a deep link, as one to its older kind of multipage app.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import streamlit as st
 
-from pages.common import guard, opened, sitemap
+ROOT = Path(__file__).resolve().parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))  # for ``pages``, and for ``diagnostics`` in a bare checkout
 
-st.set_page_config(
-    page_title="Page 87",
-    page_icon=str(Path(__file__).parent / "pages" / "common" / "icon.png"),
-    layout="wide",
-)
-guard.refuse_other_origins()
-guard.warn_of_forced_collections()
-page = sitemap.navigation()
-opened.keep_in_url()
-opened.show_in_sidebar()
-page.run()
+app = st.App(ROOT / "pages" / "router" / "script.py")

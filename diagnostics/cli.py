@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from diagnostics.errors import Page87Error
 from diagnostics.version import __version__
 
 WRONG_INPUT = 2
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for command in (app, run, show, list_):
         command.add(commands)
     chosen = parser.parse_args(arguments)
+    _print_anything()
     try:
         status: int = chosen.main(chosen)
         sys.stdout.flush()
@@ -37,4 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has had enough; Python must not complain about it at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:  # before a run began, or where there was none
+        print("page87: interrupted", file=sys.stderr)
+        return INTERRUPTED
     return status
+
+
+def _print_anything() -> None:
+    """Names of files can hold what the terminal's encoding does not; that must stop nothing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -5,21 +5,21 @@ from __future__ import annotations
 import argparse
 import getpass
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from diagnostics import Recorder
 from diagnostics.commands.progress_bar import ProgressBar
+from diagnostics.commands.replacing import replaced
 from diagnostics.commands.show import report
+from diagnostics.commands.streams import Interrupts, interrupts, take_standard_output
 from diagnostics.errors import PasswordError, UsageError
 from diagnostics.launch.inline import run_plan
 from diagnostics.launch.plan import Measures, RunPlan
 from diagnostics.launch.supervisor import ChildRun
 from diagnostics.launch.verdicts import exit_status
 from diagnostics.loaders.base import LoadOptions
-from diagnostics.recording import shelf
 from diagnostics.recording.model import Outcome
 from diagnostics.recording.places import new_path
 from diagnostics.recording.reader import RecordingReader
@@ -44,7 +44,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="a function for the line profile (repeatable)",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the recording to write")
-    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    parser.add_argument("--force", action="store_true", help="replace FILE if it is a recording")
     parser.add_argument("--child", action="store_true", help="run in a process of its own")
     parser.add_argument(
         "--password", metavar="TEXT", help="of the document; without it, it is asked for"
@@ -59,17 +59,17 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def main(chosen: argparse.Namespace) -> int:
     plan = _plan(_with_late_options(chosen))
-    try:
-        outcome = _run(plan, chosen)
-    except PasswordError:
-        if plan.options.password is not None or not sys.stdin.isatty():
-            raise
-        outcome = _run(_with_password(plan), chosen)
-    if not chosen.quiet or chosen.json:
-        report(plan.recording, as_json=chosen.json)
-        if not chosen.json:
+    with ExitStack() as stack:
+        answer = stack.enter_context(take_standard_output()) if chosen.json else sys.stdout
+        if chosen.force:
+            stack.enter_context(replaced(plan.recording))
+        hands_off = stack.enter_context(interrupts())
+        outcome = _run_with_password(plan, chosen, hands_off)
+        if chosen.json or not chosen.quiet:
+            report(plan.recording, answer, as_json=chosen.json)
+        if not chosen.json and not chosen.quiet:
             print(f"\nRecording: {plan.recording}\nOpen it:   page87 app {plan.recording}")
-    return exit_status(outcome)
+        return exit_status(outcome)
 
 
 def _is_script(chosen: argparse.Namespace) -> bool:
@@ -93,8 +93,6 @@ def _with_late_options(chosen: argparse.Namespace) -> argparse.Namespace:
 def _plan(chosen: argparse.Namespace) -> RunPlan:
     subject = Path(chosen.subject)
     is_script = _is_script(chosen)
-    if chosen.output is not None and chosen.output.exists() and chosen.force:
-        shelf.delete(chosen.output)
     return RunPlan(
         recording=chosen.output if chosen.output is not None else new_path(subject.stem),
         document=None if is_script else subject,
@@ -106,21 +104,32 @@ def _plan(chosen: argparse.Namespace) -> RunPlan:
     )
 
 
-def _with_password(plan: RunPlan) -> RunPlan:
-    options = replace(plan.options, password=getpass.getpass("Password of the document: "))
-    return replace(plan, options=options)
+def _run_with_password(plan: RunPlan, chosen: argparse.Namespace, hands_off: Interrupts) -> Outcome:
+    """Run; where the document turns out to be encrypted, ask for the password and run again."""
+    try:
+        return _run(plan, chosen, hands_off)
+    except PasswordError:
+        if plan.options.password is not None or not sys.stdin.isatty():
+            raise
+    try:
+        password = getpass.getpass("Password of the document: ")
+    except EOFError:
+        raise PasswordError(
+            f"{plan.subject.name} is encrypted, and no password was given.",
+            "Give it when it is asked for, or with --password.",
+        ) from None
+    plan = replace(plan, options=replace(plan.options, password=password))
+    return _run(plan, chosen, hands_off)
 
 
-def _wants_bar(chosen: argparse.Namespace) -> bool:
-    return sys.stderr.isatty() and not chosen.quiet
+def _run(plan: RunPlan, chosen: argparse.Namespace, hands_off: Interrupts) -> Outcome:
+    wants_bar = sys.stderr.isatty() and not chosen.quiet
+    bar = ProgressBar(plan.recording, sys.stderr) if wants_bar else None
+    where = _in_child if chosen.child else _here
+    return where(plan, bar, hands_off)
 
 
-def _run(plan: RunPlan, chosen: argparse.Namespace) -> Outcome:
-    bar = ProgressBar(plan.recording, sys.stderr) if _wants_bar(chosen) else None
-    return _in_child(plan, bar) if chosen.child else _here(plan, bar, chosen)
-
-
-def _here(plan: RunPlan, bar: ProgressBar | None, chosen: argparse.Namespace) -> Outcome:
+def _here(plan: RunPlan, bar: ProgressBar | None, hands_off: Interrupts) -> Outcome:
     """In this process, in the main thread: signals and asyncio behave as in a plain run."""
 
     def started(recorder: Recorder) -> None:
@@ -128,36 +137,27 @@ def _here(plan: RunPlan, bar: ProgressBar | None, chosen: argparse.Namespace) ->
             bar.start()
 
     def ending() -> None:
+        hands_off.hold()
         if bar is not None:
             bar.stop()
 
-    with _stdout_kept_clean(chosen.json):
-        return run_plan(
-            plan,
-            on_started=started,
-            on_ending=ending,
-            is_workbench_thread=lambda thread: bar is not None and bar.thread == thread,
-        )
+    return run_plan(
+        plan,
+        on_started=started,
+        on_ending=ending,
+        is_workbench_thread=lambda thread: bar is not None and bar.thread == thread,
+    )
 
 
-@contextmanager
-def _stdout_kept_clean(as_json: bool) -> Iterator[None]:
-    """With --json standard output carries the JSON alone: what the code prints goes to stderr."""
-    if as_json:
-        with redirect_stdout(sys.stderr):
-            yield
-    else:
-        yield
-
-
-def _in_child(plan: RunPlan, bar: ProgressBar | None) -> Outcome:
+def _in_child(plan: RunPlan, bar: ProgressBar | None, hands_off: Interrupts) -> Outcome:
     run = ChildRun(plan)
-    run.start()
-    if bar is not None:
-        bar.start()
     try:
+        run.start()
+        if bar is not None:
+            bar.start()
         run.wait()
     except KeyboardInterrupt:
+        hands_off.hold()
         run.cancel()
         run.wait()
     finally:

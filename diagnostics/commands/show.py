@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
+from typing import TextIO
 
 from diagnostics.analysis.summary import summarise, summary_json, summary_text
 from diagnostics.recording.reader import RecordingReader
@@ -18,15 +20,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def main(chosen: argparse.Namespace) -> int:
-    report(chosen.recording, as_json=chosen.json)
+    report(chosen.recording, sys.stdout, as_json=chosen.json)
     return 0
 
 
-def report(recording: Path, *, as_json: bool) -> None:
-    """Print the summary of ``recording`` on standard output."""
+def report(recording: Path, target: TextIO, *, as_json: bool) -> None:
+    """Print the summary of ``recording`` on ``target``."""
     with RecordingReader(recording) as reader:
         summary = summarise(reader)
     if as_json:
-        print(json.dumps(summary_json(summary), indent=2, ensure_ascii=False))
+        print(json.dumps(summary_json(summary), indent=2), file=target)
     else:
-        print(summary_text(summary))
+        print(summary_text(summary), file=target)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -14,10 +16,10 @@ import urllib.error
 import urllib.request
 import webbrowser
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from types import FrameType
+from typing import Any, NoReturn, Self
 from urllib.parse import quote
 
 from diagnostics.errors import Page87Error, UsageError
@@ -26,6 +28,7 @@ from diagnostics.launch.plan import RunPlan
 _VARIABLE = "PAGE87_APP"
 _FIRST_PORT = 8787
 _TRIED_PORTS = 20
+_GRACE_S = 10.0
 HOST = "127.0.0.1"
 
 
@@ -68,6 +71,29 @@ class AppSettings:
                 f"{plan.loader} was not named when the app was opened, so it is not started.",
                 f"Open the app with: page87 app --loader {plan.loader}",
             )
+        for function in plan.measures.lines:
+            if not self._may_import(function.partition(":")[0]):
+                raise UsageError(
+                    f"{function} is not profiled: to reach it its module is imported, and that"
+                    " runs code which was not named when the app was opened.",
+                    "Open the app with --loader or --script for it, or use: page87 run --lines",
+                )
+
+    def _may_import(self, module: str) -> bool:
+        """Whether importing ``module`` runs no code but that of installed packages.
+
+        What merely lies in the current folder (a script that works as soon as it is imported) is
+        people's own code.
+        """
+        named = {loader.partition(":")[0] for loader in self.loaders}
+        named |= {"__main__", *(script.stem for script in self.scripts)}
+        package = module.partition(".")[0]
+        return (
+            module in named
+            or module in sys.modules
+            or package in sys.stdlib_module_names
+            or package in importlib.metadata.packages_distributions()
+        )
 
 
 def workbench_root() -> Path:
@@ -104,6 +130,8 @@ def run_app(settings: AppSettings, *, port: int | None, open_browser: bool) -> i
     chosen = port if port is not None else _free_port()
     if not _is_free(chosen):
         raise UsageError(f"Port {chosen} is in use.", "Name another one with --port.")
+    if port is None and chosen != _FIRST_PORT:
+        print(f"Port {_FIRST_PORT} is in use; taking {chosen}.", flush=True)  # noqa: T201
     flags = [
         f"--{name}={_as_flag(value)}"
         for name, value in server_options(root).items()
@@ -117,6 +145,7 @@ def run_app(settings: AppSettings, *, port: int | None, open_browser: bool) -> i
     url = f"http://{HOST}:{chosen}/"
     if settings.recordings:
         url += f"overview?recording={quote(settings.recordings[0].name)}"
+    signal.signal(signal.SIGTERM, _interrupt)  # else the server would be left behind
     server = subprocess.Popen(
         command, env={**os.environ, **settings.to_environment()}, stdout=subprocess.DEVNULL
     )
@@ -124,10 +153,22 @@ def run_app(settings: AppSettings, *, port: int | None, open_browser: bool) -> i
     try:
         return server.wait()
     except KeyboardInterrupt:
-        with suppress(KeyboardInterrupt):
-            server.terminate()
-            server.wait(10)
+        _end(server)
         return 0
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """End the server: asked first, killed when it takes too long or Ctrl-C comes again."""
+    server.terminate()
+    try:
+        server.wait(_GRACE_S)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        server.kill()
+        server.wait()
 
 
 def _announce(url: str, open_browser: bool) -> None:

@@ -1,7 +1,7 @@
 """The child's side of a supervised run: ``python -m diagnostics.launch.child < plan``.
 
-The plan comes on standard input, which stays open as long as the supervisor lives. SIGTERM, and
-the end of standard input, end the run as a cancellation: at once if Python code is running.
+The plan comes on standard input, which the supervisor keeps open as long as it lives. SIGTERM, and
+the end of that pipe, end the run as a cancellation: at once if Python code is running.
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ import os
 import signal
 import sys
 import threading
+import time
 from types import FrameType
 
 from diagnostics import Recorder
 from diagnostics.errors import Page87Error, RunCancelled
+from diagnostics.launch.complaints import to_line
 from diagnostics.launch.inline import run_plan
 from diagnostics.launch.plan import RunPlan
 from diagnostics.launch.verdicts import exit_status
 
 WRONG_INPUT = 2
+GRACE_S = 3.0
+"""How long a cancelled run may take to end by itself."""
 
 
 def main() -> int:
@@ -28,11 +32,13 @@ def main() -> int:
     plan = RunPlan.from_json(sys.stdin.readline())
     cancel = _Cancel()
     signal.signal(signal.SIGTERM, cancel.on_signal)
-    threading.Thread(target=_follow_supervisor, name="page87-supervisor", daemon=True).start()
+    threading.Thread(
+        target=_follow_supervisor, args=(_take_pipe(),), name="page87-supervisor", daemon=True
+    ).start()
     try:
         outcome = run_plan(plan, on_started=cancel.arm, on_ending=cancel.disarm)
     except Page87Error as error:
-        print(error.message, error.next_step, sep="\n", file=sys.stderr)  # noqa: T201
+        print(to_line(error), file=sys.stderr)  # noqa: T201
         return WRONG_INPUT
     return exit_status(outcome)
 
@@ -62,12 +68,26 @@ class _Cancel:
             raise RunCancelled
 
 
-def _follow_supervisor() -> None:
+def _take_pipe() -> int:
+    """The supervisor's pipe under another number.
+
+    The loader's own standard input is empty: code that asks there for an answer gets the end of
+    the file, as in any run without a terminal, and does not wait for ever.
+    """
+    pipe = os.dup(0)  # not inherited by processes that the loader starts
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    return pipe
+
+
+def _follow_supervisor(pipe: int) -> None:
     # A read returns when the other end is closed: by the supervisor's own end, however it came.
-    # Read below Python's buffers: a thread blocked in them would block the interpreter's exit.
-    while os.read(0, 4096):
+    while os.read(pipe, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE_S)
+    os.kill(os.getpid(), signal.SIGKILL)  # nobody else is left to insist
 
 
 if __name__ == "__main__":

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from diagnostics import Recorder, produced, units
-from diagnostics.errors import Page87Error
+from diagnostics.errors import LoaderError, Page87Error
 from diagnostics.launch.plan import RunPlan
 from diagnostics.launch.script import prepared_script
 from diagnostics.loaders.base import Loader, OpenDocument
@@ -64,8 +65,10 @@ class _Run:
     def document(self) -> Outcome:
         plan = self._plan
         path = plan.subject
-        loader = find_loader(plan.loader, path) if plan.loader else default_loader(path)
-        with loader.open(path, plan.options) as document:
+        with _told_as_input(plan.loader or path.name):
+            loader = find_loader(plan.loader, path) if plan.loader else default_loader(path)
+            opened = loader.open(path, plan.options)
+        with opened as document:
             about = {
                 "name": path.name,
                 "bytes": path.stat().st_size,
@@ -111,6 +114,20 @@ class _Run:
             recorder.path.unlink(missing_ok=True)  # it holds nothing that ever ran
             raise error
         return outcome
+
+
+@contextmanager
+def _told_as_input(name: str) -> Iterator[None]:
+    """Whatever people's own code raises before there is a recording is an error of the input."""
+    try:
+        yield
+    except Page87Error:
+        raise
+    except (Exception, SystemExit) as error:
+        raise LoaderError(
+            f"{name} cannot be opened: {type(error).__name__}: {error}.",
+            "Call the loader by itself, without page87, to see where it fails.",
+        ) from error
 
 
 def _load(document: OpenDocument) -> object:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from diagnostics.errors import RecorderBusyError
+from diagnostics.errors import RecorderBusyError, RecordingError
 from diagnostics.launch.plan import RunPlan
 from diagnostics.launch.supervisor import ChildRun
 from diagnostics.launch.thread import ThreadRun
@@ -24,7 +24,7 @@ class Runs:
 
     def __init__(self, is_workbench_thread: Callable[[int], bool] = lambda thread: False) -> None:
         self._is_workbench_thread = is_workbench_thread
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # held while a run starts: one start at a time
         self._runs: dict[Path, ThreadRun | ChildRun] = {}
 
     def start(self, plan: RunPlan, where: Where) -> None:
@@ -34,23 +34,30 @@ class Runs:
         in this process.
         """
         with self._lock:
-            busy = next((run for run in self._runs.values() if _is_here(run)), None)
-            if where == "thread" and busy is not None:
-                raise RecorderBusyError(
-                    f"{busy.path.stem} is being recorded in this process just now, and a process"
-                    " can record one run at a time.",
-                    "Wait for it, cancel it, or start this one in a child process.",
-                )
+            self._runs = {path: run for path, run in self._runs.items() if run.alive}
+            self._refuse(plan, where)
             run = (
                 ThreadRun(plan, self._is_workbench_thread) if where == "thread" else ChildRun(plan)
             )
             self._runs[plan.recording] = run
-        try:
-            run.start()
-        except BaseException:
-            with self._lock:
+            try:
+                run.start()
+            except BaseException:
                 del self._runs[plan.recording]
-            raise
+                raise
+
+    def _refuse(self, plan: RunPlan, where: Where) -> None:
+        if plan.recording in self._runs:
+            raise RecordingError(
+                f"{plan.recording} is being recorded already.", "Choose another name."
+            )
+        busy = next((run for run in self._runs.values() if isinstance(run, ThreadRun)), None)
+        if where == "thread" and busy is not None:
+            raise RecorderBusyError(
+                f"{busy.path.stem} is being recorded in this process just now, and a process"
+                " can record one run at a time.",
+                "Wait for it, cancel it, or start this one in a child process.",
+            )
 
     def can_cancel(self, path: Path) -> bool:
         """Whether the run behind a recording was started here and still goes on."""
@@ -73,7 +80,3 @@ class Runs:
         run = self._runs.get(path)
         if run is not None:
             run.wait(timeout_s)
-
-
-def _is_here(run: ThreadRun | ChildRun) -> bool:
-    return isinstance(run, ThreadRun) and run.alive

@@ -7,25 +7,26 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
 from diagnostics.errors import Page87Error, RecordingError
-from diagnostics.launch.child import WRONG_INPUT
+from diagnostics.launch.child import GRACE_S, WRONG_INPUT
+from diagnostics.launch.complaints import from_output
 from diagnostics.launch.plan import RunPlan
+from diagnostics.launch.relay import Relay
 from diagnostics.launch.verdicts import outcome_of_death
 from diagnostics.recording.reader import RecordingReader, set_outcome
 
-_GRACE_S = 3.0
 _START_PATIENCE_S = 30.0
-_KEPT_LINES = 40
+_LAST_WORDS_S = 0.5
 
 
 class ChildRun:
     """Runs a plan in ``python -m diagnostics.launch.child`` and sees to its outcome.
 
-    The child's output goes to this process's standard error. The child ends with its supervisor.
+    The child's output goes to this process's standard error; its standard input is empty. Ctrl-C
+    on the terminal reaches the supervisor alone. The child ends with its supervisor.
     """
 
     def __init__(self, plan: RunPlan) -> None:
@@ -33,7 +34,6 @@ class ChildRun:
         self.cancelling = False
         self.error: Page87Error | None = None
         self._plan = plan
-        self._said: deque[str] = deque(maxlen=_KEPT_LINES)
         self._watcher = threading.Thread(target=self._watch, name="page87-supervisor", daemon=True)
 
     def start(self) -> None:
@@ -50,12 +50,14 @@ class ChildRun:
             stdin=subprocess.PIPE,
             stdout=sys.stderr,
             stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
+            process_group=0,
         )
         assert self._process.stdin is not None
+        assert self._process.stderr is not None
+        # Before that it can only say why it does not start, and that becomes the error.
+        self._relay = Relay(self._process.stderr, sys.stderr, only_if=self.path.exists)
         with contextlib.suppress(BrokenPipeError):  # it died at once; its status tells more
-            self._process.stdin.write(self._plan.to_json() + "\n")
+            self._process.stdin.write(self._plan.to_json().encode() + b"\n")
             self._process.stdin.flush()
         self._watcher.start()
         deadline = time.monotonic() + _START_PATIENCE_S
@@ -86,42 +88,43 @@ class ChildRun:
 
     def _insist(self) -> None:
         try:
-            self._process.wait(_GRACE_S)
+            self._process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
 
     def _watch(self) -> None:
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self._said.append(line)
-            if self.path.exists():  # before that it can only say why it does not start
-                sys.stderr.write(line)
+        # The process is waited for, not the end of its output: workers that it leaves behind when
+        # it is killed hold the pipe open.
         returncode = self._process.wait()
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-        if returncode == WRONG_INPUT and not self.path.exists():
-            message, _, next_step = "".join(self._said).strip().partition("\n")
-            self.error = Page87Error(message, next_step)
-        elif not self.path.exists():
-            said = "".join(self._said).strip()
-            self.error = Page87Error(
-                f"The child process ended with status {returncode} before it could record.\n{said}",
-                "Run the loader by itself, without page87, to see whether it starts at all.",
-            )
+        said = self._relay.last_words(_LAST_WORDS_S)
+        if self.path.exists():
+            self._write_outcome(returncode, said)
         else:
-            self._write_outcome(returncode)
+            self.error = self._why_nothing_was_recorded(returncode, said)
 
-    def _write_outcome(self, returncode: int) -> None:
+    def _why_nothing_was_recorded(self, returncode: int, said: str) -> Page87Error:
+        told = from_output(said) if returncode == WRONG_INPUT else None
+        if told is not None:
+            return told
+        if self.cancelling:
+            return Page87Error("The run was stopped before it could record.", "Start it again.")
+        return Page87Error(
+            f"The child process ended with status {returncode} before it could record.\n"
+            + said.strip(),
+            "Run the loader by itself, without page87, to see whether it starts at all.",
+        )
+
+    def _write_outcome(self, returncode: int, said: str) -> None:
         try:
             with RecordingReader(self.path) as reader:
                 last = reader.outcome()
             if last.state in ("running", "lost"):
-                said = (
-                    "".join(self._said) or None
-                )  # after a crash, the stack that faulthandler left
                 death = outcome_of_death(returncode, last, cancelled=self.cancelling)
-                set_outcome(self.path, replace(death, traceback=said))
+                # After a crash what it said holds the stack that faulthandler left.
+                set_outcome(self.path, replace(death, traceback=said or None))
         except RecordingError as error:
             self.error = error
 

@@ -55,8 +55,9 @@ class ThreadRun:
     def cancel(self) -> None:
         """Ask the run to stop at its next unit; code in this process cannot be stopped sooner."""
         self.cancelling = True
-        if self._recorder is not None:
-            self._recorder.request_cancel()
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.request_cancel()
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait for the end of the run."""
@@ -72,6 +73,7 @@ class ThreadRun:
         except Page87Error as error:
             self.error = error
         finally:
+            self._recorder = None  # the registry keeps this run; its recorder may go
             self._begun.set()
 
     def _has_started(self, recorder: Recorder) -> None:

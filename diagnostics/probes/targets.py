@@ -152,7 +152,8 @@ def _missing(name: Name) -> UsageError:
 
 def swap_everywhere(old: Function, new: Function) -> None:
     """Let every global name in every loaded module that means ``old`` mean ``new``."""
-    for module in list(sys.modules.values()):
+    modules: list[object] = list(sys.modules.values())  # some programs put other things there
+    for module in modules:
         if not isinstance(module, ModuleType):
             continue
         try:

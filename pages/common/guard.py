@@ -14,12 +14,17 @@ def refuse_other_origins() -> None:
     buttons. A browser always says which page it comes from, and ours has the server's own address.
     """
     origin = st.context.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != st.context.headers.get("Host"):
+    if is_foreign(origin, st.context.headers.get("Host")):
         st.error(
             f"This session was opened by another page ({origin}). Open the workbench itself, at"
             " the address that `page87 app` printed."
         )
         st.stop()
+
+
+def is_foreign(origin: str | None, host: str | None) -> bool:
+    """Whether a page at ``origin`` is another's than the server that it calls ``host``."""
+    return origin is not None and urlsplit(origin).netloc != host
 
 
 def warn_of_forced_collections() -> None:

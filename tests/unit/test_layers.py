@@ -39,7 +39,7 @@ FORBIDDEN = {
     },
     "diagnostics/figures": {"streamlit", "diagnostics.launch", "diagnostics.cli"},
     "diagnostics/cli.py": {"streamlit", "plotly", "pandas", "numpy", "diagnostics.figures"},
-    "app.py": {"sqlite3", "psutil"},
+    "app.py": {"sqlite3", "psutil", "pandas"},
     "pages": {"sqlite3", "psutil"},
 }
 

@@ -18,12 +18,12 @@ def folder(tmp_path, monkeypatch):
 
 
 def shown(page, recording=None):
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
+    app = AppTest.from_file(str(ROOT / "pages/router/script.py"), default_timeout=30)
     if recording is not None:
         app.query_params["recording"] = recording
     app.run()
     if page != "record":
-        app.switch_page(f"pages/{page}/page.py").run()
+        app.switch_page(f"../{page}/page.py").run()
     assert not app.exception, app.exception
     return app
 

@@ -15,8 +15,8 @@ import pytest
 from diagnostics.errors import UsageError
 from diagnostics.probes.base import Session
 from diagnostics.probes.lines import LineProbe
-from diagnostics.probes.targets import swap_everywhere
 from diagnostics.probes.script_names import script_namespace
+from diagnostics.probes.targets import swap_everywhere
 
 MB = 1024 * 1024
 

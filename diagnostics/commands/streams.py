@@ -1,0 +1,42 @@
+"""Standard output and Ctrl-C, where a run needs them otherwise than a plain command does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+
+def take_standard_output() -> TextIO:
+    """Standard output for our answer alone; whatever else is printed goes to standard error.
+
+    The switch is made below Python, and for good: processes that the code starts, libraries in C
+    and what is printed at the interpreter's end must not get into the answer either.
+    """
+    sys.stdout.flush()
+    answer = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="backslashreplace")
+    os.dup2(2, 1)
+    return answer
+
+
+class Interrupts:
+    """Lets Ctrl-C through until ``hold`` is called, and again behind ``with``."""
+
+    def hold(self) -> None:
+        """From now on Ctrl-C does nothing: impatience must not spoil what is being completed."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def interrupts() -> Iterator[Interrupts]:
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield Interrupts()
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
