@@ -34,6 +34,9 @@ class ChildRun:
         self.cancelling = False
         self.error: Page87Error | None = None
         self._plan = plan
+        # Not the watcher's own end: a join() that Ctrl-C interrupts takes the thread for ended in
+        # Python 3.11, and the next one returns at once.
+        self._over = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="page87-supervisor", daemon=True)
 
     def start(self) -> None:
@@ -72,7 +75,7 @@ class ChildRun:
 
     @property
     def alive(self) -> bool:
-        return self._watcher.is_alive()
+        return self._watcher.ident is not None and not self._over.is_set()
 
     def cancel(self) -> None:
         """Ask the child to stop, and kill it if it has not after three seconds."""
@@ -84,7 +87,7 @@ class ChildRun:
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait for the end of the run, its outcome written."""
-        self._watcher.join(timeout_s)
+        self._over.wait(timeout_s)
 
     def _insist(self) -> None:
         try:
@@ -93,6 +96,12 @@ class ChildRun:
             self._process.kill()
 
     def _watch(self) -> None:
+        try:
+            self._see_it_end()
+        finally:
+            self._over.set()
+
+    def _see_it_end(self) -> None:
         # The process is waited for, not the end of its output: workers that it leaves behind when
         # it is killed hold the pipe open.
         returncode = self._process.wait()

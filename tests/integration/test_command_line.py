@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -75,6 +77,25 @@ def test_the_json_is_alone_on_standard_output(page87, tmp_path):
         "signal": None,
     }
     assert "the script's own words ['--json', '-o', 'x']" in done.stderr
+
+
+@pytest.mark.parametrize("where", [(), ("--child",)])
+def test_no_way_of_printing_gets_into_the_json(page87, tmp_path, where):
+    script = write(
+        tmp_path / "job.py",
+        """
+        import atexit, os
+        from diagnostics import units
+        atexit.register(print, "late words")
+        os.system("echo words of a process")
+        os.write(1, b"words without Python\\n")
+        list(units(range(2)))
+        """,
+    )
+    done = page87("run", "--json", "--engine", "none", *where, script)
+    assert json.loads(done.stdout)["units"]["count"] == 2
+    for words in ("late words", "words of a process", "words without Python"):
+        assert words in done.stderr
 
 
 def test_options_may_follow_a_document(page87, notes):
@@ -152,6 +173,17 @@ def test_an_existing_recording_is_kept_unless_forced(page87, notes, tmp_path):
     assert (tmp_path / "r.p87").read_bytes() != before
 
 
+def test_force_loses_nothing(page87, notes, tmp_path):
+    page87("run", "--engine", "none", "-o", "r.p87", notes)
+    before = (tmp_path / "r.p87").read_bytes()
+    page87("run", "--force", "-o", "r.p87", "missing.pdf", expect=2)
+    assert (tmp_path / "r.p87").read_bytes() == before
+    words = notes.read_text()
+    done = page87("run", "--force", "-o", notes, notes, expect=2)
+    assert "--force replaces recordings only" in done.stderr
+    assert notes.read_text() == words
+
+
 def test_the_list_names_every_file_and_what_is_wrong_with_it(page87, notes, tmp_path):
     assert "No recordings" in page87("list").stdout
     page87("run", notes)
@@ -194,6 +226,67 @@ def test_ctrl_c_completes_the_recording(tmp_path):
         assert outcome.state == "cancelled"
         assert outcome.last_unit > 3
     assert [path.name for path in tmp_path.glob("r.p87*")] == ["r.p87"]
+
+
+@pytest.mark.parametrize("where", [(), ("--child",)])
+def test_impatient_ctrl_c_on_a_terminal_completes_the_recording(tmp_path, where):
+    script = write(
+        tmp_path / "job.py",
+        """
+        import time
+        from diagnostics import units
+        for page in units(range(1000)):
+            time.sleep(0.02)
+        """,
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "diagnostics", "run", "-o", "r.p87", *where, script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    recording = tmp_path / "r.p87"
+    deadline = time.monotonic() + 20
+    while not recording.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.8)
+    for _ in range(3):  # to the whole group, as a terminal does
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.01)
+    said, complaints = process.communicate(timeout=20)
+    # A press that comes after the last word finds Python without its handler: a shell says 130.
+    assert process.returncode in (130, -signal.SIGINT)
+    assert "cancelled" in said
+    assert "Traceback" not in complaints
+    with RecordingReader(recording) as reader:
+        assert reader.outcome().state == "cancelled"
+    assert [path.name for path in tmp_path.glob("r.p87*")] == ["r.p87"]
+
+
+def test_the_server_ends_with_the_command_that_started_it(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "diagnostics", "app", "--no-browser"],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "PAGE87_RECORDINGS": str(tmp_path),
+        },
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    ports = (re.search(r"http://127\.0\.0\.1:(\d+)/", line) for line in process.stdout)
+    port = int(next(found[1] for found in ports if found))
+    with socket.create_connection(("127.0.0.1", port), 5):
+        pass  # it answers
+    process.terminate()
+    assert process.wait(15) == 0
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), 5)
 
 
 def test_a_reader_that_has_had_enough_is_no_error(page87, notes, tmp_path):

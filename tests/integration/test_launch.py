@@ -11,7 +11,9 @@ from diagnostics.errors import (
     DocumentError,
     LoaderError,
     Page87Error,
+    PasswordError,
     RecorderBusyError,
+    RecordingError,
     UsageError,
 )
 from diagnostics.launch.app import AppSettings
@@ -135,6 +137,32 @@ def test_a_child_killed_half_way_leaves_everything_up_to_the_last_tick(recording
     assert [unit.status for unit in units[:-1]] == ["finished"] * (len(units) - 1)
 
 
+def test_workers_that_a_killed_child_leaves_behind_do_not_hide_its_end(recording, script):
+    path = script(
+        """
+        import os, pathlib, signal, subprocess, sys, time
+        from diagnostics import unit
+        worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        pathlib.Path(sys.argv[1]).write_text(str(worker.pid))
+        with unit("page", 3):
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    worker = recording.with_name("worker.txt")
+    try:
+        # It is over within 30 s, though the worker holds the child's standard error for 60.
+        outcome = run_in_child(plan_of(recording, script=path, arguments=(str(worker),)))
+    finally:
+        os.kill(int(worker.read_text()), signal.SIGKILL)
+    assert (outcome.state, outcome.signal, outcome.last_unit) == ("killed", signal.SIGKILL, 3)
+
+
+def test_code_in_a_child_that_asks_for_input_gets_none(recording, script):
+    outcome = run_in_child(plan_of(recording, script=script("print('Name?', input())")))
+    assert (outcome.state, outcome.error_type) == ("raised", "EOFError")
+
+
 def test_cancelling_a_child_ends_it_cleanly(recording, script):
     run = ChildRun(plan_of(recording, script=script(SLOW_PAGES)))
     run.start()
@@ -196,6 +224,38 @@ time.sleep(60)
     assert outcome_of(recording).state == "cancelled"
 
 
+def test_a_child_that_ignores_sigterm_does_not_outlive_its_supervisor_either(recording, script):
+    import signal
+    import subprocess
+    import sys
+
+    stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SLOW_PAGES
+    code = f"""
+import sys
+from diagnostics.launch.plan import Measures, RunPlan
+from diagnostics.launch.supervisor import ChildRun
+from pathlib import Path
+run = ChildRun(RunPlan(Path({str(recording)!r}), script=Path({str(script(stubborn))!r}),
+                       measures=Measures("none")))
+run.start()
+print(run.pid, flush=True)
+run.wait()
+"""
+    host = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert host.stdout is not None
+    pid = int(host.stdout.readline())
+    time.sleep(0.5)
+    host.kill()
+    host.wait()
+    deadline = time.monotonic() + 10
+    while outcome_of(recording).state == "running" and time.monotonic() < deadline:
+        time.sleep(0.1)
+    state = outcome_of(recording).state
+    if state == "running":
+        os.kill(pid, signal.SIGKILL)
+    assert state == "lost", "nobody was left who could have seen its end"
+
+
 def test_a_run_in_this_process_stops_at_its_next_unit(recording, script):
     run = ThreadRun(plan_of(recording, script=script(SLOW_PAGES)))
     run.start()
@@ -227,6 +287,53 @@ def test_one_run_at_a_time_in_this_process_and_children_beside_it(tmp_path, text
     assert outcome_of(second).state == "finished"
 
 
+def test_two_runs_never_share_a_recording(recording, text, script):
+    runs = Runs()
+    runs.start(plan_of(recording, script=script(SLOW_PAGES)), "child")
+    for where in ("child", "thread"):
+        with pytest.raises(RecordingError, match="being recorded already"):
+            runs.start(plan_of(recording, document=text), where)
+    assert runs.can_cancel(recording), "the first is known as before"
+    runs.cancel(recording)
+    runs.wait(recording, 10)
+    assert outcome_of(recording).state == "cancelled"
+
+
+@pytest.mark.parametrize("kind", [ThreadRun, ChildRun])
+def test_a_missing_password_is_told_as_such(kind, recording, tmp_path):
+    from pypdf import PdfWriter
+
+    writer = PdfWriter()
+    writer.add_blank_page(200, 200)
+    writer.encrypt("s3cret")
+    writer.write(tmp_path / "secret.pdf")
+    with pytest.raises(PasswordError, match="encrypted"):
+        kind(plan_of(recording, document=tmp_path / "secret.pdf")).start()
+    assert not recording.exists()
+
+
+@pytest.mark.parametrize("kind", [ThreadRun, ChildRun])
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("import sys; print('a warning', file=sys.stderr)", "has no load"),
+        ("raise SystemExit(0)", "cannot be opened: SystemExit: 0"),
+    ],
+)
+def test_what_a_loaders_module_does_on_import_is_told(
+    kind, body, words, recording, text, tmp_path, monkeypatch
+):
+    name = f"odd_{kind.__name__.lower()}_{len(body)}"
+    (tmp_path / f"{name}.py").write_text(body)
+    monkeypatch.syspath_prepend(tmp_path)
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", paths)
+    with pytest.raises(LoaderError, match=words) as caught:
+        kind(plan_of(recording, document=text, loader=f"{name}:load")).start()
+    assert "a warning" not in caught.value.message
+    assert not recording.exists()
+
+
 @pytest.mark.parametrize("kind", [ThreadRun, ChildRun])
 @pytest.mark.parametrize(
     ("parts", "error", "words"),
@@ -249,8 +356,7 @@ def test_wrong_input_is_an_error_and_leaves_no_recording(
         run.wait(30)
         assert run.error is None
     assert caught.value.next_step
-    if kind is ThreadRun:
-        assert isinstance(caught.value, error)
+    assert isinstance(caught.value, error)
     assert not recording.exists()
 
 
@@ -265,6 +371,7 @@ def test_a_script_sees_what_it_would_see_alone(recording, script, tmp_path, capf
         class Local: pass
         if __name__ == "__main__":
             assert pickle.loads(pickle.dumps(Local())).__class__ is Local
+            assert locals() is globals()
             print(sys.argv[1:], helper.ANSWER, __file__.endswith("job.py"))
             list(units(range(3)))
         """
@@ -335,6 +442,20 @@ def test_code_that_was_not_named_is_not_started(recording, text, script):
         settings.check(plan_of(recording, document=text, loader="os:listdir"))
     with pytest.raises(UsageError, match="not named"):
         settings.check(plan_of(recording, script=text))
+
+
+def test_a_line_profile_imports_nothing_that_was_not_named(recording, text):
+    def check(settings, function):
+        settings.check(plan_of(recording, document=text, measures=Measures(lines=(function,))))
+
+    settings = AppSettings(loaders=("mine:load",))
+    check(settings, "pdfminer.converter:PDFLayoutAnalyzer.render_char")  # installed
+    check(settings, "json:loads")  # the standard library
+    check(settings, "mine:helper")
+    with pytest.raises(UsageError, match="deploy:main is not profiled"):
+        check(settings, "deploy:main")
+    with pytest.raises(UsageError, match=r"mine\.other:main is not profiled"):
+        check(settings, "mine.other:main")
 
 
 def test_settings_travel_through_the_environment(monkeypatch, tmp_path):
