@@ -92,13 +92,14 @@ class Recorder:
             "types": types,
             "tick_s": tick_s,
         }
-        self._meta = {
+        self._meta: dict[str, Any] = {
             "command": command or shlex.join(sys.argv),
             "document": dict(document) if document else None,
             "versions": {"page87": __version__, **(versions or {})},
         }
         self._is_workbench_thread = is_workbench_thread
         self._thread: threading.Thread | None = None
+        self._described: dict[str, Any] | None = None
 
     # -- start and stop --------------------------------------------------------------------------
 
@@ -183,6 +184,10 @@ class Recorder:
         """Ask the run to stop: ``RunCancelled`` is raised at its next unit mark."""
         self.book.cancel_requested = True
 
+    def describe(self, document: Mapping[str, Any]) -> None:
+        """Add to what the recording says about the document, once it was opened."""
+        self._described = {**(self._meta["document"] or {}), **document}
+
     def now_ns(self) -> int:
         """Monotonic nanoseconds since the start of the recording."""
         return time.monotonic_ns() - self._start_ns
@@ -203,6 +208,7 @@ class Recorder:
         self._cpu_ns = 0
         self._lost_ticks = 0
         self._written_total: tuple[str, int] | None = None
+        self._described = None
 
     def _meta_now(self) -> dict[str, Any]:
         return {
@@ -287,6 +293,9 @@ class Recorder:
                 withdrawn.add(change)
         self._writer.drop_units(withdrawn)
         self._writer.put_units(rows.values())
+        if self._described is not None:
+            self._writer.put_meta({"document": self._described or None, "opened": True})
+            self._described = None
         if self.book.expected != self._written_total and self.book.expected is not None:
             kind, total = self.book.expected
             self._writer.put_meta({"unit_total": {"kind": kind, "total": total}})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,9 @@ def run_plan(
 ) -> Outcome:
     """Run ``plan`` and write its recording.
 
-    ``on_started`` gets the recorder before the first unit; ``on_ending`` is called when the
-    loader's code has come to its end, before the recording is completed.
+    ``on_started`` gets the recorder when the input turned out to be right, before the first unit;
+    ``on_ending`` is called when the loader's code has come to its end, before the recording is
+    completed.
 
     Whatever the loader raises is the outcome, and is not raised again. Only what is wrong with the
     input itself, seen before the first unit (no such file, not a PDF, no such loader, a recording
@@ -60,24 +61,38 @@ class _Run:
     def script(self) -> Outcome:
         plan = self._plan
         with prepared_script(plan.subject, plan.arguments) as run:
-            return self._record(self._recorder(plan.subject, {}, None), run)
+            recorder = self._recorder(plan.subject, {}, None)
+
+            def start_and_run() -> None:
+                recorder.describe({})
+                self._on_started(recorder)
+                run()
+
+            return self._record(recorder, start_and_run)
 
     def document(self) -> Outcome:
         plan = self._plan
         path = plan.subject
         with _told_as_input(plan.loader or path.name):
             loader = find_loader(plan.loader, path) if plan.loader else default_loader(path)
-            opened = loader.open(path, plan.options)
-        with opened as document:
-            about = {
-                "name": path.name,
-                "bytes": path.stat().st_size,
-                "loader": loader.name,
-                "format": path.suffix.lstrip(".").lower(),
-                "split": document.split,
-            }
-            recorder = self._recorder(path, about, loader)
-            return self._record(recorder, lambda: _load(document))
+        about = {
+            "name": path.name,
+            "loader": loader.name,
+            "format": path.suffix.lstrip(".").lower(),
+        }
+        recorder = self._recorder(path, about, loader)
+
+        def load() -> object:
+            # Inside the recording: opening is where some loaders take most of their memory.
+            with _told_as_input(plan.loader or path.name):
+                opened = loader.open(path, plan.options)
+            document = stack.enter_context(opened)
+            recorder.describe({"bytes": path.stat().st_size, "split": document.split})
+            self._on_started(recorder)
+            return _load(document, recorder)
+
+        with ExitStack() as stack:  # the document stays open until the last picture was taken
+            return self._record(recorder, load)
 
     def _recorder(self, subject: Path, about: dict[str, Any], loader: Loader | None) -> Recorder:
         measures = self._plan.measures
@@ -98,7 +113,6 @@ class _Run:
         error: BaseException | None = None
         result: object = None
         try:
-            self._on_started(recorder)
             # What the work returns is kept until the recording has ended: the last picture of the
             # heap shows what a caller would go on holding.
             result = work()
@@ -130,10 +144,10 @@ def _told_as_input(name: str) -> Iterator[None]:
         ) from error
 
 
-def _load(document: OpenDocument) -> object:
+def _load(document: OpenDocument, recorder: Recorder) -> object:
     """Read every unit, let each go before the next is read, and note what it produced."""
-    pages = document.pages()
-    if document.marks_own_units:
+    pages = document.pages()  # people's function is called here, and may mark its own units
+    if document.marks_own_units or recorder.book.last_index:
         return _own_units(pages)
     for page in units(pages, kind=document.unit_kind, total=document.unit_count):
         produced(characters=len(page.text), bytes=len(page.text.encode("utf-8", "replace")))

@@ -64,7 +64,7 @@ class ChildRun:
             self._process.stdin.flush()
         self._watcher.start()
         deadline = time.monotonic() + _START_PATIENCE_S
-        while self.alive and not _is_readable(self.path) and time.monotonic() < deadline:
+        while self.alive and not _has_begun(self.path) and time.monotonic() < deadline:
             time.sleep(0.02)
         if not self.alive and self.error is not None:
             raise self.error
@@ -138,9 +138,10 @@ class ChildRun:
             self.error = error
 
 
-def _is_readable(path: Path) -> bool:
+def _has_begun(path: Path) -> bool:
+    """Whether the recording is there and its input turned out to be right."""
     try:
-        with RecordingReader(path):
-            return True
+        with RecordingReader(path) as reader:
+            return "opened" in reader.meta()
     except RecordingError:
         return False

@@ -20,7 +20,7 @@ LoadFunction = Callable[..., Any]
 
 
 class CallableDocument:
-    """A call of somebody's function; it happens when the first unit is asked for.
+    """A call of somebody's function; it happens in ``pages()``, outside of any unit.
 
     Each item is a unit. A string, or what has a string as its ``.text``, counts its characters. A
     result that cannot be iterated is one item; None is none. What the function raises goes on
@@ -45,8 +45,10 @@ class CallableDocument:
         )
 
     def pages(self) -> Iterator[Page]:
-        for item in _items(self._function(self._path, **self._keywords)):
-            yield Page(_text(item))
+        result = self._function(self._path, **self._keywords)
+        # An iterator has its work still ahead: its items are units as a generator's are.
+        self.marks_own_units = self.marks_own_units and not isinstance(result, Iterator)
+        return (Page(_text(item)) for item in _items(result))
 
     def __enter__(self) -> Self:
         return self
