@@ -1,4 +1,6 @@
-"""The part of the build that pyproject.toml cannot say: the wheel carries the workbench along.
+"""The parts of the build that pyproject.toml cannot say.
+
+The C core of the sampled heap engine is optional, and the wheel carries the workbench along.
 
 The app lives at the top of the checkout (app.py, pages/, sample_docs/), where a Streamlit user
 looks for it. In a wheel those names would land beside everybody's packages, so they travel inside
@@ -10,7 +12,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
@@ -35,4 +37,17 @@ class BuildWithWorkbench(build_py):
                 shutil.copy2(source, target / name)
 
 
-setup(cmdclass={"build_py": BuildWithWorkbench})
+setup(
+    cmdclass={"build_py": BuildWithWorkbench},
+    ext_modules=[
+        Extension(
+            "diagnostics.probes._heap",
+            ["diagnostics/probes/_heap.c"],
+            extra_compile_args=["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra"],
+            libraries=["m"],
+            # Without a compiler the package installs all the same, and says at run time what it
+            # lacks.
+            optional=True,
+        )
+    ],
+)

@@ -27,13 +27,16 @@ from diagnostics.recording.liveness import writer_identity
 from diagnostics.recording.model import LogEntry, LogLevel, Outcome, ProbeStatus, UnitRow
 from diagnostics.recording.places import new_path
 from diagnostics.recording.writer import RecordingWriter
-from diagnostics.units import UnitBook, activate, current_unit
+from diagnostics.units import UnitBook, activate, current_unit, unit_variable
 from diagnostics.version import __version__
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _SNAPSHOT_SHARE = 0.05
-"""Heap snapshots and type counts together may take this share of the run."""
+"""Snapshots of the exact engine and type counts together may take this share of the run."""
+
+_TYPES_SHARE = 0.01
+"""Type counts alone, beside an engine that takes no snapshots."""
 
 _active: Recorder | None = None
 _starting = threading.Lock()
@@ -42,15 +45,16 @@ _starting = threading.Lock()
 def record(
     path: str | os.PathLike[str] | None = None,
     *,
-    engine: str = "exact",
-    frames: int = 1,
+    engine: str = "default",
+    frames: int | None = None,
     lines: Sequence[str] = (),
     **options: Any,
 ) -> Recorder:
     """Record what runs inside ``with``, or inside each call of the decorated function.
 
     ``path``: the new file; without one it goes to the user's folder of recordings. ``engine``: the
-    heap engine, "exact" or "none". ``frames``: how many frames of each allocation stack, 1 to 25.
+    heap engine, "sampled", "exact" or "none"; by default "sampled" where it was built, else
+    "exact". ``frames``: how many frames of each allocation stack (up to 64 sampled, 25 exact).
     ``lines``: functions for the line profile, "module:function". The other options are those of
     ``Recorder``.
 
@@ -72,8 +76,8 @@ class Recorder:
         self,
         path: str | os.PathLike[str] | None = None,
         *,
-        engine: str = "exact",
-        frames: int = 1,
+        engine: str = "default",
+        frames: int | None = None,
         lines: Sequence[str] = (),
         types: bool = True,
         tick_s: float = 0.1,
@@ -200,7 +204,9 @@ class Recorder:
         self.path = self._given_path or new_path(self._name or "run")
         self._pid = os.getpid()
         self._start_ns = time.monotonic_ns()
-        self._crew = ProbeCrew(Session(self.now_ns, current_unit, self._is_own_thread, self.log))
+        self._crew = ProbeCrew(
+            Session(self.now_ns, current_unit, self._is_own_thread, self.log, unit_variable)
+        )
         self.book = UnitBook(self.now_ns, self._crew.unit_started, self._crew.unit_ended)
         self._log: deque[LogEntry] = deque()
         self._thread = None
@@ -231,15 +237,20 @@ class Recorder:
     def _make_probes(self) -> list[Probe]:
         # Imported here: unit marks without a recording must not pay for the probes.
         from diagnostics.probes.collector import GcProbe
-        from diagnostics.probes.heap import make_engine
+        from diagnostics.probes.heap import DEFAULT, default_engine, make_engine
+        from diagnostics.probes.mappings import MappingProbe
         from diagnostics.probes.object_types import TypeProbe
         from diagnostics.probes.process import ProcessProbe
 
         settings = self._settings
+        if settings["engine"] == DEFAULT:
+            settings["engine"], why_not_sampled = default_engine()
+            if why_not_sampled:
+                self.log("warning", "heap", why_not_sampled)
         process = ProcessProbe()
         budget = Budget(_SNAPSHOT_SHARE, set_aside=process.set_aside)
         # The process probe comes first: a unit's peak is read before others take memory to measure.
-        probes: list[Probe] = [process, GcProbe()]
+        probes: list[Probe] = [process, GcProbe(), MappingProbe()]
         if settings["lines"]:
             from diagnostics.probes.lines import LineProbe
 
@@ -248,7 +259,12 @@ class Recorder:
         if engine is not None:
             probes.append(engine)
         if settings["types"]:  # after the engine: the first picture of the heap should come first
-            probes.append(TypeProbe(budget=budget))
+            alone = engine is None or engine.engine_name != "exact"
+            probes.append(
+                TypeProbe(budget=Budget(_TYPES_SHARE, set_aside=process.set_aside))
+                if alone
+                else TypeProbe(budget=budget)
+            )
         return probes
 
     def _is_own_thread(self, thread: int) -> bool:
@@ -306,9 +322,8 @@ class Recorder:
         while self._log:
             entry = self._log.popleft()
             self._writer.add_log(entry.t_ns, entry.level, entry.source, entry.message)
-        for status in self._crew.statuses():
-            self._writer.put_probe(status)
-        self._writer.put_probe(ProbeStatus("recorder", "on", "", self._cpu_ns, self._lost_ticks))
+        own = ProbeStatus("recorder", "on", "", self._cpu_ns, self._lost_ticks)
+        self._writer.put_probes([*self._crew.statuses(), own])
 
     def _finish(self, outcome: Outcome) -> None:
         start = time.thread_time_ns()

@@ -30,19 +30,19 @@ class Mark(int):
     book: UnitBook
 
 
-_current: ContextVar[int] = ContextVar("page87_unit", default=0)
+unit_variable: ContextVar[int] = ContextVar("page87_unit", default=0)
 _active: UnitBook | None = None
 
 
 def current_unit() -> int:
     """The index of the unit that the calling thread or task works on; 0 outside any unit."""
-    mark = _current.get()
+    mark = unit_variable.get()
     return int(mark) if isinstance(mark, Mark) and mark.book.is_open(mark) else 0
 
 
 def produced(*, characters: int = 0, bytes: int = 0) -> None:  # noqa: A002 - the word for it
     """Add to what the current unit has produced. Outside a unit this does nothing."""
-    mark = _current.get()
+    mark = unit_variable.get()
     if isinstance(mark, Mark):
         mark.book.add_output(mark, characters, bytes)
 
@@ -67,7 +67,7 @@ class unit:  # noqa: N801 - reads as a verb: with unit("page", 87)
         self._mark: Mark | None = None
 
     def __enter__(self) -> Self:
-        self._previous = _current.get()
+        self._previous = unit_variable.get()
         if _active is not None:
             self._mark = _active.begin(self.kind, self.number, self.label)
         return self
@@ -200,7 +200,7 @@ class _Step:
     """The unit around one item of ``units()``; does nothing without a recording, or when nested."""
 
     def __init__(self, kind: str, label: Callable[[int], str] | None) -> None:
-        self._previous = _current.get()
+        self._previous = unit_variable.get()
         self._mark = None if _active is None else _active.begin(kind, None, "", label)
 
     def withdraw(self) -> None:
@@ -222,8 +222,8 @@ class _Step:
 
 def _leave(mark: Mark, previous: int) -> None:
     # An iterator can be closed in another context than the one it ran in; that one's mark stays.
-    if _current.get() is mark:
-        _current.set(previous)
+    if unit_variable.get() is mark:
+        unit_variable.set(previous)
 
 
 def _status(error: BaseException | None) -> UnitStatus:
@@ -281,7 +281,7 @@ class UnitBook:
         """
         if self.cancel_requested:
             raise RunCancelled
-        outer = _current.get()
+        outer = unit_variable.get()
         if isinstance(outer, Mark) and outer.book is self and self.is_open(outer):
             return None
         with self._lock:
@@ -297,7 +297,7 @@ class UnitBook:
         self._changes.append(row)
         mark = Mark(index)
         mark.book = self
-        _current.set(mark)
+        unit_variable.set(mark)
         self._on_started(index)
         return mark
 

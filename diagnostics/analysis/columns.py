@@ -66,6 +66,25 @@ class ColumnHistory:
         self._rows += 1
         return self._rows - 1
 
+    def join_rows(self) -> None:
+        """Join the rows in pairs, each pair keeping the higher value; the upper half is then free.
+
+        Raises ValueError when their number is odd.
+        """
+        if self._rows % 2:
+            raise ValueError("rows are joined in pairs: their number has to be even")
+        half = self._rows // 2
+        for values in (self._now, self._cells):
+            values[:half] = np.maximum(values[0 : self._rows : 2], values[1 : self._rows : 2])
+            values[half:] = 0
+
+    def move_rows(self, up: int) -> None:
+        """Give every row a number higher by ``up``; the last rows are given up, the first ones
+        are zeros."""
+        for values in (self._now, self._cells):
+            values[up : self._rows] = values[: self._rows - up].copy()
+            values[:up] = 0
+
     def peaks(self) -> Matrix:
         """The highest value that each row ever had."""
         highest: Matrix = self._cells[: self._rows].max(axis=1)

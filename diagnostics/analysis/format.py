@@ -62,6 +62,16 @@ def counted(count: int, noun: str) -> str:
     return f"{format_count(count)} {noun if count == 1 else _plural(noun)}"
 
 
+def span(noun: str, first: int, last: int) -> str:
+    """Numbered things from ``first`` to ``last``: "page 87", "pages 81-84"."""
+    return f"{noun} {first}" if first == last else f"{_plural(noun)} {first}-{last}"
+
+
+def sentence_case(text: str) -> str:
+    """The same with a capital at its beginning: "page 87 of A" as "Page 87 of A"."""
+    return text[:1].upper() + text[1:]
+
+
 def _plural(noun: str) -> str:
     if noun.endswith(("s", "x", "ch", "sh")):
         return f"{noun}es"

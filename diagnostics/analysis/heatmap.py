@@ -11,7 +11,7 @@ from diagnostics.analysis.columns import ColumnHistory, Matrix
 from diagnostics.analysis.heap_changes import site_changes
 from diagnostics.analysis.series import FIRST_WIDTH_NS
 from diagnostics.analysis.sites import GROUPINGS, OTHER, Grouping, Place
-from diagnostics.recording.reader import FrameState, RecordingReader
+from diagnostics.recording.reader import FrameChange, RecordingReader
 
 _OTHER_ROW, _TOTAL_ROW = 0, 1
 
@@ -105,7 +105,7 @@ class SiteHeat:
 
     def feed(self, reader: RecordingReader) -> None:
         """Take in the frames that the recording has gained since the last call."""
-        for frame in reader.frames("heap", after_ns=self._last_ns):
+        for frame in reader.changes("heap", after_ns=self._last_ns):
             changes = self._changes(frame, reader)
             self._history.advance(frame.t_ns)
             for key, change in changes.items():
@@ -134,7 +134,7 @@ class SiteHeat:
             places.append(OTHER)
         return HeatTable(values, tuple(places), picture.edges_ns)
 
-    def _changes(self, frame: FrameState, reader: RecordingReader) -> Counter[str]:
+    def _changes(self, frame: FrameChange, reader: RecordingReader) -> Counter[str]:
         """By how many bytes each place changed with this frame."""
         changes: Counter[str] = Counter()
         for site, change in site_changes(frame, self._bytes).items():

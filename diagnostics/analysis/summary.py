@@ -13,6 +13,8 @@ from typing import Any
 from diagnostics.analysis.gc_account import GcAccount
 from diagnostics.analysis.heap_changes import site_changes
 from diagnostics.analysis.object_types import type_growth
+from diagnostics.analysis.retention import Births
+from diagnostics.analysis.shape import shape_of_births
 from diagnostics.analysis.summary_model import (
     CostInfo,
     ErrorInfo,
@@ -57,6 +59,9 @@ def summarise(reader: RecordingReader) -> Summary:
     )
     at_peak, at_end = _heap_at_peak_and_end(reader)
     sites = reader.sites()
+    births = Births()
+    births.feed(reader)
+    process = _process(reader, figures, totals)
     return Summary(
         recording=RecordingInfo(
             path=str(reader.path),
@@ -69,10 +74,12 @@ def summarise(reader: RecordingReader) -> Summary:
         document=_mapping(meta, "document") or None,
         outcome=_outcome(outcome),
         units=_units(figures, meta),
-        process=_process(reader, figures, totals),
+        process=process,
         gc=_gc(reader, outcome.t_ns),
         sites=_largest(at_end, sites),
         sites_at_peak=_largest(at_peak, sites),
+        retention=births.retention(),
+        shape=shape_of_births(births),
         types=[TypeInfo(row.name, row.count, row.growth) for row in type_growth(reader)],
         lines=[
             LineInfo(
@@ -90,7 +97,7 @@ def summarise(reader: RecordingReader) -> Summary:
             ProbeInfo(row.name, row.state, row.detail, row.cost_ns / _NS, row.dropped)
             for row in probes
         ],
-        cost=_cost(reader.path, meta, probes, totals),
+        cost=_cost(reader.path, meta, probes, totals, process.cpu_s),
         warnings=[
             WarningInfo(entry.t_ns / _NS, entry.level, entry.source, entry.message)
             for entry in reader.log()
@@ -190,7 +197,7 @@ def _heap_at_peak_and_end(reader: RecordingReader) -> tuple[FrameState | None, F
     known: dict[int, int] = {}
     total = highest = 0
     peak_ns = last_ns = -1
-    for frame in reader.frames("heap"):
+    for frame in reader.changes("heap", after_ns=-1):
         total += sum(site_changes(frame, known).values())
         last_ns = frame.t_ns
         if total > highest:
@@ -213,14 +220,23 @@ def _largest(frame: FrameState | None, sites: Mapping[int, Site]) -> list[SiteIn
 
 
 def _cost(
-    path: Path, meta: Mapping[str, Any], probes: list[ProbeStatus], totals: list[HeapTotal]
+    path: Path,
+    meta: Mapping[str, Any],
+    probes: list[ProbeStatus],
+    totals: list[HeapTotal],
+    process_cpu_s: float | None,
 ) -> CostInfo:
+    spent_s = sum(probe.cost_ns for probe in probes) / _NS
+    sampling = _mapping(meta, "sampling")
     return CostInfo(
-        recorder_cpu_s=sum(probe.cost_ns for probe in probes) / _NS,
+        recorder_cpu_s=spent_s,
+        recorder_cpu_share=spent_s / process_cpu_s if process_cpu_s else None,
         recording_bytes=recording_bytes(path),
         dropped=sum(probe.dropped for probe in probes),
         engine=_text(_mapping(meta, "settings"), "engine"),
         engine_bytes_max=max((total.engine_bytes for total in totals), default=None),
+        sampling_bytes=sampling.get("bytes"),
+        live_samples=sampling.get("live_samples"),
     )
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from diagnostics.analysis.retention import UnitRetention
+from diagnostics.analysis.shape import Shape
 from diagnostics.recording.model import OutcomeState, ProbeState
 
 
@@ -141,13 +143,17 @@ class ProbeInfo:
 @dataclass(frozen=True, slots=True)
 class CostInfo:
     """What recording took: CPU in any thread, the file, the heap engine's memory at its most, and
-    the measurements that were lost."""
+    the measurements that were lost. ``recorder_cpu_share`` is its part of the process's CPU time;
+    ``sampling_bytes`` the mean distance of two picks at the end, ``live_samples`` their number."""
 
     recorder_cpu_s: float
+    recorder_cpu_share: float | None
     recording_bytes: int
     dropped: int
     engine: str
     engine_bytes_max: int | None
+    sampling_bytes: float | None
+    live_samples: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +167,8 @@ class WarningInfo:
 @dataclass(frozen=True, slots=True)
 class Summary:
     """``sites`` are the largest at the end, ``sites_at_peak`` when the Python heap was largest;
-    ``types`` those that grew most."""
+    ``types`` those that grew most. ``retention`` has every unit, in order; it is empty where the
+    engine does not know the birth unit, and ``shape`` then says so."""
 
     recording: RecordingInfo
     command: str
@@ -172,6 +179,8 @@ class Summary:
     gc: GcInfo
     sites: list[SiteInfo]
     sites_at_peak: list[SiteInfo]
+    retention: list[UnitRetention]
+    shape: Shape
     types: list[TypeInfo]
     lines: list[LineInfo]
     probes: list[ProbeInfo]

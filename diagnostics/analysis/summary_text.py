@@ -69,6 +69,8 @@ def _memory(summary: Summary) -> Iterator[str]:
             f"Python heap       {format_bytes(process.heap_peak_bytes)} at its peak, "
             f"{format_bytes(process.heap_end_bytes)} at the end"
         )
+    if summary.retention:
+        yield f"Birth units       {summary.shape.sentence}"
     yield (
         f"Garbage collector {counted(sum(gc.collections.values()), 'collection')}, "
         f"{format_seconds(gc.pause_total_s)} in all ({format_share(gc.share)} of the run), "

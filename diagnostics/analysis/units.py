@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from diagnostics.recording.model import PeakMethod, UnitPeak, UnitRow, UnitStatus
 from diagnostics.recording.reader import RecordingReader
 
-_STANDS_OUT = 5.0  # times the median: far outside of what the pages of one document differ by
-_WORTH_NAMING_BYTES = 5_000_000  # below that a peak is no trouble, whatever its neighbours do
+STANDS_OUT = 5.0  # times the median: far outside of what the pages of one document differ by
+WORTH_NAMING_BYTES = 5_000_000  # below that a peak is no trouble, whatever its neighbours do
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ def poisonous_unit(figures: Sequence[UnitFigures]) -> UnitFigures | None:
     It stands out when its peak is at least five times the median peak and at least 5 MB.
     """
     highest = highest_unit(figures)
-    if highest is None or _peak(highest) < _WORTH_NAMING_BYTES:
+    if highest is None or _peak(highest) < WORTH_NAMING_BYTES:
         return None
     others = [_peak(u) for u in figures if u.peak_bytes is not None and u is not highest]
     if not others:
         return None
-    return highest if _peak(highest) >= _STANDS_OUT * statistics.median(others) else None
+    return highest if _peak(highest) >= STANDS_OUT * statistics.median(others) else None
 
 
 def highest_of_runs(figures: Sequence[UnitFigures], most: int) -> list[UnitFigures]:
@@ -83,31 +83,54 @@ def highest_of_runs(figures: Sequence[UnitFigures], most: int) -> list[UnitFigur
     return [max(figures[at : at + run], key=_peak) for at in range(0, len(figures), run)]
 
 
-class LiveUnits:
-    """The units of a recording, brought up to date by reading those that are open or new."""
+class UnitRows:
+    """The units of a recording as it has them, brought up to date by reading those that are open
+    or new. ``rows`` holds them by index."""
 
     # A unit's end is committed at the tick after it, and units of several threads can be written
     # in another order than they ended in.
     _OVERLAP_NS = 5_000_000_000
 
     def __init__(self) -> None:
-        self._figures: dict[int, UnitFigures] = {}
+        self.rows: dict[int, UnitRow] = {}
+        self._open: set[int] = set()
         self._last_end_ns = -1
+
+    def feed(self, reader: RecordingReader) -> list[UnitRow]:
+        """Take in what the recording has gained since the last call, and give what was read."""
+        since_ns = max(-1, self._last_end_ns - self._OVERLAP_NS)
+        changed = reader.units(changed_after_ns=since_ns)
+        if not self._open <= {row.index for row in changed}:  # one was taken back
+            changed = reader.units()
+            self.rows.clear()
+        self.rows |= {row.index: row for row in changed}
+        self._open = {row.index for row in changed if row.end_ns is None}
+        ends = (row.end_ns for row in changed if row.end_ns is not None)
+        self._last_end_ns = max(ends, default=self._last_end_ns)
+        return changed
+
+    def in_progress(self) -> UnitRow | None:
+        """Of the units that have not ended the one that began last."""
+        running = (self.rows[index] for index in self._open)
+        return max(running, key=lambda row: (row.start_ns, row.index), default=None)
+
+
+class LiveUnits:
+    """The figures of a recording's units, brought up to date by reading what is open or new."""
+
+    def __init__(self) -> None:
+        self._rows = UnitRows()
+        self._figures: dict[int, UnitFigures] = {}
 
     def feed(self, reader: RecordingReader) -> None:
         """Take in what the recording has gained since the last call."""
         now_ns = reader.last_ns()
-        since_ns = max(-1, self._last_end_ns - self._OVERLAP_NS)
-        changed = reader.units(changed_after_ns=since_ns)
-        was_open = {index for index, unit in self._figures.items() if unit.end_ns is None}
-        if not was_open <= {row.index for row in changed}:  # one was taken back
-            changed = reader.units()
-            self._figures.clear()
+        changed = self._rows.feed(reader)
         peaks = {peak.index: peak for peak in reader.unit_peaks()} if changed else {}
         for unit in unit_figures(changed, peaks, now_ns):
             self._figures[unit.index] = unit
-        ends = (row.end_ns for row in changed if row.end_ns is not None)
-        self._last_end_ns = max(ends, default=self._last_end_ns)
+        for index in self._figures.keys() - self._rows.rows.keys():  # taken back
+            del self._figures[index]
 
     def figures(self) -> list[UnitFigures]:
         """All units so far, by index."""

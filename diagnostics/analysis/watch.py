@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol, TypeVar
 
+from diagnostics.analysis.address import AddressHeat, BinHeat
+from diagnostics.analysis.birth import BirthHeat, BirthTable
 from diagnostics.analysis.gc_account import GcAccount
 from diagnostics.analysis.heatmap import HeatTable, SiteHeat
+from diagnostics.analysis.retention import Births
 from diagnostics.analysis.series import LiveSeries
+from diagnostics.analysis.shape import Shape, shape_of_births
 from diagnostics.analysis.sites import Grouping
 from diagnostics.analysis.units import LiveUnits
 from diagnostics.recording.model import Outcome
 from diagnostics.recording.reader import RecordingReader
 
 _SCREEN_COLUMNS = 600
+_SCREEN_ROWS = 400
+
+
+class Picture(Protocol):
+    """What can be kept up to date from a recording."""
+
+    def feed(self, reader: RecordingReader) -> None: ...
+
+
+P = TypeVar("P", bound=Picture)
 
 
 class Watch:
     """The accumulators of one recording: the same for one that grows and one that is complete.
 
     ``update`` reads what is new since the last time, with one short-lived reader, so its cost does
-    not depend on how long the run has been going on.
+    not depend on how long the run has been going on. A picture is built from the beginning when it
+    is asked for first, and kept up to date from then on.
     """
 
     def __init__(self, path: Path) -> None:
@@ -27,13 +43,19 @@ class Watch:
         self.series = LiveSeries()
         self.units = LiveUnits()
         self.collector = GcAccount()
-        self._heats: dict[Grouping, SiteHeat] = {}
+        self._pictures: dict[str, Picture] = {}
         self.outcome: Outcome
         self.update()
 
     @property
     def is_running(self) -> bool:
         return self.outcome.state == "running"
+
+    @property
+    def unit_kind(self) -> str:
+        """What the units of this run are: "page" where nothing is known yet."""
+        units = self.units.figures()
+        return units[0].kind if units else "page"
 
     def update(self) -> None:
         """Take in what the recording has gained. Raises ``RecordingError`` on a damaged file."""
@@ -42,13 +64,39 @@ class Watch:
             self.series.feed(reader)
             self.units.feed(reader)
             self.collector.feed(reader)
-            for heat in self._heats.values():
-                heat.feed(reader)
+            for picture in self._pictures.values():
+                picture.feed(reader)
 
     def heat(self, group: Grouping = "line", rows: int = 30) -> HeatTable:
-        """The heat table by ``group``; the first call for a grouping reads the whole series."""
-        if group not in self._heats:
-            self._heats[group] = SiteHeat(group, columns=_SCREEN_COLUMNS)
-            with RecordingReader(self.path) as reader:
-                self._heats[group].feed(reader)
-        return self._heats[group].table(self.outcome.t_ns, rows, live=self.is_running)
+        """Code sites against time."""
+        heat = self._picture(f"sites by {group}", SiteHeat(group, columns=_SCREEN_COLUMNS))
+        return heat.table(self.outcome.t_ns, rows, live=self.is_running)
+
+    def births(self) -> BirthTable:
+        """Birth units against time; empty, with the reason, where the engine does not know them."""
+        heat = self._picture("births", BirthHeat(columns=_SCREEN_COLUMNS, rows=_SCREEN_ROWS))
+        return heat.table(self.outcome.t_ns, live=self.is_running)
+
+    def shape(self) -> Shape:
+        """What the birth-unit picture shows, in one sentence."""
+        return shape_of_births(self._picture("retention", Births()))
+
+    def addresses(self) -> HeatTable:
+        """Mappings of the process against time."""
+        heat = self._picture("addresses", AddressHeat(columns=_SCREEN_COLUMNS))
+        return heat.table(self.outcome.t_ns)
+
+    def bins(self, mapping: int) -> HeatTable:
+        """The 64 KiB bins of one mapping against time."""
+        heat = self._picture(f"bins of {mapping}", BinHeat(mapping, columns=_SCREEN_COLUMNS))
+        return heat.table(self.outcome.t_ns)
+
+    def _picture(self, name: str, fresh: P) -> P:
+        """The picture called ``name``: the one that is kept, else ``fresh``, read up to now."""
+        kept = self._pictures.get(name)
+        if isinstance(kept, type(fresh)):
+            return kept
+        self._pictures[name] = fresh
+        with RecordingReader(self.path) as reader:
+            fresh.feed(reader)
+        return fresh

@@ -20,6 +20,7 @@ from diagnostics.launch.plan import Measures, RunPlan
 from diagnostics.launch.supervisor import ChildRun
 from diagnostics.launch.verdicts import exit_status
 from diagnostics.loaders.base import LoadOptions
+from diagnostics.probes.heap import DEFAULT
 from diagnostics.recording.model import Outcome
 from diagnostics.recording.places import new_path
 from diagnostics.recording.reader import RecordingReader
@@ -34,8 +35,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--loader", metavar="NAME", help="a loader's name, or module:function (see docs)"
     )
-    parser.add_argument("--engine", default="exact", help="heap engine: exact, none")
-    parser.add_argument("--frames", type=int, default=1, help="frames of each stack, 1 to 25")
+    parser.add_argument(
+        "--engine",
+        default=DEFAULT,
+        help="heap engine: sampled, exact or none (default: sampled where it was built)",
+    )
+    parser.add_argument(
+        "--frames", type=int, help="frames kept of each stack, up to 64 (sampled) or 25 (exact)"
+    )
     parser.add_argument(
         "--lines",
         action="append",

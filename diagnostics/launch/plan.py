@@ -16,8 +16,8 @@ from diagnostics.loaders.base import LoadOptions
 class Measures:
     """The recorder's settings for a run; see ``diagnostics.record``."""
 
-    engine: str = "exact"
-    frames: int = 1
+    engine: str = "default"
+    frames: int | None = None
     lines: tuple[str, ...] = ()
 
 
@@ -57,8 +57,9 @@ class RunPlan:
         words = ["page87", "run"]
         if self.loader:
             words += ["--loader", self.loader]
-        words += ["--engine", self.measures.engine]
-        if self.measures.frames != 1:
+        if self.measures.engine != "default":
+            words += ["--engine", self.measures.engine]
+        if self.measures.frames is not None:
             words += ["--frames", str(self.measures.frames)]
         for function in self.measures.lines:
             words += ["--lines", function]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,6 +33,8 @@ class Session:
     """Whether a thread (by ``threading.get_ident()``) belongs to the workbench."""
     log: Callable[[LogLevel, str, str], None]
     """Leave a line (level, source, message) in the recording; callable from any thread."""
+    unit_variable: ContextVar[int] = ContextVar("page87_no_unit", default=0)  # noqa: RUF009
+    """The variable behind ``current_unit``, for a core that reads it without running Python."""
 
 
 class Probe(Protocol):

@@ -98,5 +98,9 @@ class ProbeCrew:
         self._on = tuple(other for other in self._on if other is not probe)
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
+        try:
+            probe.abandon()  # a probe that is out must not go on hooking into the interpreter
+        except Exception as second:  # noqa: BLE001 - as above
+            text += f"; it could not be unhooked either ({second})"
         self._session.log("error", probe.name, f"the probe failed and was taken out: {text}")
         self._ended.append(ProbeStatus(probe.name, "failed", text, probe.cost_ns, probe.dropped))

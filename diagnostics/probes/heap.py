@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from diagnostics.errors import UsageError
 from diagnostics.probes.base import Budget, Probe
-from diagnostics.probes.traced import MOST_FRAMES, TracemallocEngine
+from diagnostics.probes.sampled import SampledEngine
+from diagnostics.probes.traced import TracemallocEngine
 
 
 class HeapEngine(Probe, Protocol):
@@ -16,35 +19,71 @@ class HeapEngine(Probe, Protocol):
     engine_name: str
 
 
-ENGINES: Mapping[str, Callable[[int, Budget], HeapEngine] | None] = {
-    "exact": TracemallocEngine,
-    "none": None,
-}
-"""Factories by name, called with the number of frames and the budget for snapshots."""
+@dataclass(frozen=True, slots=True)
+class EngineKind:
+    """What there is to choose. ``make`` takes the number of frames and the budget for snapshots."""
 
-ENGINE_NOTES: Mapping[str, str] = {
-    "exact": "every block, through tracemalloc; makes loaders several times slower",
-    "none": "no heap: process, collector and types only",
+    note: str
+    """What it measures and costs, for people who choose."""
+    make: Callable[[int, Budget], HeapEngine] | None
+    usual_frames: int
+    most_frames: int
+
+
+ENGINES: Mapping[str, EngineKind] = {
+    "sampled": EngineKind(
+        "an estimate by birth page and full stack, at little cost", SampledEngine, 64, 64
+    ),
+    "exact": EngineKind(
+        "every block, through tracemalloc; makes loaders several times slower",
+        TracemallocEngine,
+        1,
+        25,
+    ),
+    "none": EngineKind("no heap: process, collector and types only", None, 1, 64),
 }
-"""What each engine measures and costs, for people who choose."""
+
+DEFAULT = "default"
+"""The name that stands for the best engine there is here."""
 
 _ALIASES = {"tracemalloc": "exact"}
 
 
-def make_engine(name: str, *, frames: int, budget: Budget) -> HeapEngine | None:
-    """A new engine, None for "none". ``frames``: how many of each allocation stack are kept.
+def default_engine() -> tuple[str, str]:
+    """The engine to use where nobody chose one, and why it is not the sampled one ("" if it is)."""
+    try:
+        importlib.import_module("diagnostics.probes._heap")
+    except ImportError as error:
+        return "exact", (
+            f"The sampled heap engine was not built here ({error}), so the exact one is used,"
+            " which makes the run several times slower. To build it, install a C compiler and"
+            " Python's headers, and install page87 again."
+        )
+    return "sampled", ""
 
-    Raises ``UsageError`` for a name that is not known and for frames outside 1 to 25.
-    """
+
+def engine_name(name: str) -> str:
+    """The full name of an engine; raises ``UsageError`` for one that is not known."""
     known = _ALIASES.get(name, name)
     if known not in ENGINES:
         raise UsageError(
             f"There is no heap engine {name!r}.",
             f"Choose one of: {', '.join([*ENGINES, *_ALIASES])}.",
         )
-    if not 1 <= frames <= MOST_FRAMES:
+    return known
+
+
+def make_engine(name: str, *, frames: int | None, budget: Budget) -> HeapEngine | None:
+    """A new engine, None for "none". ``frames``: how many of each allocation stack are kept; None
+    for the engine's usual number.
+
+    Raises ``UsageError`` for a name that is not known and for more frames than it can keep.
+    """
+    kind = ENGINES[engine_name(name)]
+    wanted = kind.usual_frames if frames is None else frames
+    if not 1 <= wanted <= kind.most_frames:
         raise UsageError(
-            f"{frames} frames of a stack cannot be kept.", f"Choose 1 to {MOST_FRAMES}."
+            f"The engine {name} cannot keep {wanted} frames of a stack.",
+            f"Choose 1 to {kind.most_frames}.",
         )
-    factory = ENGINES[known]
-    return factory(frames, budget) if factory is not None else None
+    return kind.make(wanted, budget) if kind.make is not None else None

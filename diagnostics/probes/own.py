@@ -56,13 +56,14 @@ def is_own_stack(stack: Sequence[tuple[str, int]], hosted: bool) -> bool:
     for path, _line in stack:
         if is_own_file(path, hosted):
             return True
-        if not _is_standard_library(path):
+        if not is_standard_library(path):
             return False
     return False
 
 
 @lru_cache(maxsize=4096)
-def _is_standard_library(path: str) -> bool:
+def is_standard_library(path: str) -> bool:
+    """Whether ``path`` is a module of Python itself, frozen ones included."""
     if path.startswith("<frozen "):
         return True
     return path.startswith(_STANDARD_LIBRARY) and _INSTALLED.search(path) is None

@@ -56,6 +56,7 @@ class TracemallocEngine(BaseProbe):
         self._own_bytes = 0
         self._taken = 0
         self._last_ns = 0
+        self._total: HeapTotal | None = None
 
     def start(self, session: Session) -> None:
         super().start(session)
@@ -82,9 +83,10 @@ class TracemallocEngine(BaseProbe):
         if tracemalloc.is_tracing():
             if t_ns - self._last_ns > _QUIET_NS and self._turn.has_come():
                 self._take(0)
-            live, _peak = tracemalloc.get_traced_memory()
-            total = max(0, live - self._own_bytes)
-            writer.put_heap_total(HeapTotal(t_ns, total, tracemalloc.get_tracemalloc_memory()))
+            self._total = self._now(t_ns)
+        if self._total is not None:
+            writer.put_heap_total(self._total)
+            self._total = None
         while self._done:
             picture = self._done.popleft()
             state = self._sites.state(writer, picture.sums)
@@ -95,12 +97,18 @@ class TracemallocEngine(BaseProbe):
         if tracemalloc.is_tracing():
             with self.accounted():
                 self._take(self.session.current_unit())
+                self._total = self._now(self._last_ns)
         self.abandon()
 
     def abandon(self) -> None:
         if self._started_here:
             tracemalloc.stop()
             self._started_here = False
+
+    def _now(self, t_ns: int) -> HeapTotal:
+        live, _peak = tracemalloc.get_traced_memory()
+        total = max(0, live - self._own_bytes)
+        return HeapTotal(t_ns, total, tracemalloc.get_tracemalloc_memory())
 
     def _take(self, unit: int) -> None:
         """Leave a picture for the recorder thread; only sums by stack leave this method."""

@@ -7,7 +7,7 @@ outside any unit. These classes are the boundary: the writer takes them, the rea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 UnitStatus = Literal["running", "finished", "failed", "left", "cancelled"]
 """``left``: the loop over ``units()`` was left early, by ``break`` or by an exception that was
@@ -17,6 +17,7 @@ OutcomeState = Literal["running", "finished", "raised", "exited", "cancelled", "
 ProbeState = Literal["on", "off", "missing", "failed"]
 LogLevel = Literal["info", "warning", "error"]
 PeakMethod = Literal["kernel high-water mark", "sampled maximum"]
+MappingKind = Literal["heap", "stack", "anonymous", "file-backed", "special"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,40 @@ class Site:
     file: str
     line: int
     function: str
+
+
+@dataclass(frozen=True, slots=True)
+class MappingRow:
+    """A range of the process's addresses: the widest from ``start`` to before ``end`` that it had.
+
+    ``name`` is the mapped file's path, or what the kernel calls the range, often nothing. A row
+    with ``start`` and ``end`` 0 stands for all mappings of its kind without a row of their own.
+    """
+
+    id: int
+    kind: MappingKind
+    start: int
+    end: int
+    name: str
+
+
+class MappingMemory(NamedTuple):
+    """What a mapping takes, in bytes: the values of the series "mappings".
+
+    ``anonymous`` is the part of ``rss`` that no file backs, ``size`` the addresses mapped.
+    """
+
+    rss: int
+    pss: int
+    anonymous: int
+    swap: int
+    size: int
+
+
+BIN_BYTES = 1 << 16
+"""The addresses that an id of the series "residency" stands for, from id × 65,536 on."""
+BIN_PAGE_BYTES = 1 << 12
+"""The pages in which the series "residency" counts, whatever pages the machine has."""
 
 
 @dataclass(frozen=True, slots=True)

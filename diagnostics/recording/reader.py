@@ -27,6 +27,7 @@ from diagnostics.recording.model import (
     HeapTotal,
     LineRow,
     LogEntry,
+    MappingRow,
     Outcome,
     ProbeStatus,
     ProcessSample,
@@ -42,6 +43,8 @@ Row = TypeVar("Row")
 # Where the writer belongs to another machine or container, a file that grew this recently lives.
 _LIVE_WITHIN_S = 5.0
 
+_END_OF_TIME = (1 << 63) - 1
+
 
 @dataclass(frozen=True, slots=True)
 class FrameState:
@@ -54,6 +57,17 @@ class FrameState:
     unit: int
     values: Mapping[int, Values]
     changed: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameChange:
+    """What one frame says: id -> values, all zeros for an id that is gone. A ``key`` frame says
+    everything, so that what it does not name is gone too."""
+
+    t_ns: int
+    unit: int
+    key: bool
+    entries: Mapping[int, Values]
 
 
 class RecordingReader:
@@ -202,8 +216,14 @@ class RecordingReader:
     def types(self) -> dict[int, str]:
         return dict(self._query("SELECT id, name FROM types"))
 
-    def frames(self, series: Series, *, after_ns: int = -1) -> Iterator[FrameState]:
-        """The states of ``series`` after ``after_ns``, in order.
+    def mappings(self) -> dict[int, MappingRow]:
+        """The mappings that the series "mappings" tells of, by id; empty where none were read."""
+        return {row.id: row for row in self._rows(MappingRow, "mappings", order="id")}
+
+    def frames(
+        self, series: Series, *, after_ns: int = -1, until_ns: int = _END_OF_TIME
+    ) -> Iterator[FrameState]:
+        """The states of ``series`` after ``after_ns`` up to ``until_ns``, in order.
 
         Reading starts at the last key frame before that moment, never at the beginning of the
         file. A series that did not change has no frame: the state before goes on.
@@ -216,14 +236,12 @@ class RecordingReader:
         state: dict[int, Values] = {}
         for t_ns, unit, key, payload in self._stream(
             "SELECT t_ns, unit, key, payload FROM frames"
-            " WHERE series = ? AND t_ns >= ? ORDER BY t_ns, id",
+            " WHERE series = ? AND t_ns BETWEEN ? AND ? ORDER BY t_ns, id",
             series,
             start,
+            until_ns,
         ):
-            try:
-                entries = decode(payload)
-            except ValueError as error:
-                raise _damaged(self.path, error) from error
+            entries = self._decode(payload)
             apply(state, entries, key=bool(key))
             if t_ns > after_ns:
                 yield FrameState(t_ns, unit, state, frozenset(entries))
@@ -235,11 +253,20 @@ class RecordingReader:
             "SELECT max(t_ns) FROM frames WHERE series = ? AND key AND t_ns <= ?", series, t_ns
         )[0][0]
         if key is not None:
-            for state in self.frames(series, after_ns=key - 1):
-                if state.t_ns > t_ns:
-                    break
-                found = replace(state, values=dict(state.values))
+            for state in self.frames(series, after_ns=key - 1, until_ns=t_ns):
+                found = state
         return found
+
+    def changes(self, series: Series, *, after_ns: int) -> Iterator[FrameChange]:
+        """What each frame of ``series`` after ``after_ns`` says, in order, for who has kept the
+        state so far: the cost is that of what is new, however large the state has grown."""
+        for t_ns, unit, key, payload in self._stream(
+            "SELECT t_ns, unit, key, payload FROM frames"
+            " WHERE series = ? AND t_ns > ? ORDER BY t_ns, id",
+            series,
+            after_ns,
+        ):
+            yield FrameChange(t_ns, unit, bool(key), self._decode(payload))
 
     # -- copies --------------------------------------------------------------------------------
 
@@ -277,6 +304,12 @@ class RecordingReader:
         try:
             return read()
         except sqlite3.DatabaseError as error:
+            raise _damaged(self.path, error) from error
+
+    def _decode(self, payload: bytes) -> dict[int, Values]:
+        try:
+            return decode(payload)
+        except ValueError as error:
             raise _damaged(self.path, error) from error
 
     def _age_s(self) -> float:

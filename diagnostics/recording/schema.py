@@ -92,6 +92,14 @@ CREATE TABLE source (
 ) WITHOUT ROWID;
 CREATE TABLE types (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 
+CREATE TABLE mappings (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    "end" INTEGER NOT NULL,
+    name TEXT NOT NULL
+);
+
 -- Large series: what changed since the frame before, and now and then all of it (key = 1).
 CREATE TABLE frames (
     id INTEGER PRIMARY KEY,

@@ -25,19 +25,23 @@ from diagnostics.recording.model import (
     LineRow,
     LogEntry,
     LogLevel,
+    MappingRow,
     Outcome,
     ProbeStatus,
     ProcessSample,
+    Site,
     UnitHeap,
     UnitPeak,
     UnitRow,
 )
 
-Series = Literal["heap", "types", "alive"]
+Series = Literal["heap", "types", "alive", "mappings", "residency"]
 SERIES_WIDTH: Mapping[Series, int] = {
     "heap": 2,  # site -> (bytes, blocks)
     "types": 1,  # type -> (count,)
     "alive": 2,  # birth unit and site, see alive_id -> (bytes, blocks)
+    "mappings": 5,  # mapping -> MappingMemory
+    "residency": 1,  # address // BIN_BYTES -> (resident pages of BIN_PAGE_BYTES,)
 }
 
 _RESERVE_BYTES = 512 * 1024
@@ -58,6 +62,8 @@ class RecordingWriter:
         self._closed = False
         self._create()
         self._files: dict[str, int] = {}
+        self._new_files: list[tuple[int, str]] = []
+        self._new_source: list[tuple[int, int, str]] = []
         self._sites: dict[tuple[int | None, Frame], int] = {}
         self._types: dict[str, int] = {}
         self._encoders = {name: FrameEncoder(width) for name, width in SERIES_WIDTH.items()}
@@ -129,8 +135,9 @@ class RecordingWriter:
     def put_line_profile(self, rows: Iterable[LineRow]) -> None:
         self._put("line_profile", LineRow, rows)
 
-    def put_probe(self, row: ProbeStatus) -> None:
-        self._put("probes", ProbeStatus, [row])
+    def put_probes(self, rows: Iterable[ProbeStatus]) -> None:
+        """Add or replace how the probes fare."""
+        self._put("probes", ProbeStatus, rows)
 
     def add_log(self, t_ns: int, level: LogLevel, source: str, message: str) -> None:
         self._put("log", LogEntry, [LogEntry(t_ns, level, source, message)])
@@ -138,6 +145,10 @@ class RecordingWriter:
     def put_unit_heaps(self, rows: Iterable[UnitHeap]) -> None:
         """Add or replace what units have allocated so far."""
         self._put("unit_heaps", UnitHeap, rows)
+
+    def put_mappings(self, rows: Iterable[MappingRow]) -> None:
+        """Add mappings, or replace them as they grow."""
+        self._put("mappings", MappingRow, rows)
 
     def put_outcome(self, outcome: Outcome) -> None:
         put_outcome(self._begin(), outcome)
@@ -161,13 +172,19 @@ class RecordingWriter:
             raise ValueError("a stack has at least one frame")
         return parent
 
+    def put_sites(self, sites: Iterable[Site]) -> None:
+        """Add nodes whose ids and parents the engine gave itself; not to be mixed with ``site``."""
+        rows = [
+            (site.id, site.parent, self._file(site.file), site.line, site.function)
+            for site in sites
+        ]
+        if rows:
+            self._begin().executemany("INSERT INTO sites VALUES (?, ?, ?, ?, ?)", rows)
+
     def put_source(self, file: str, lines: Mapping[int, str]) -> None:
         """Keep source lines (number -> text), so that a post-mortem needs no checkout."""
         file_id = self._file(file)
-        self._begin().executemany(
-            "INSERT OR IGNORE INTO source VALUES (?, ?, ?)",
-            [(file_id, number, text) for number, text in lines.items()],
-        )
+        self._new_source += [(file_id, number, text) for number, text in lines.items()]
 
     def type_id(self, name: str) -> int:
         """The id of a type's qualified name."""
@@ -190,6 +207,16 @@ class RecordingWriter:
 
     def commit(self) -> None:
         """Make everything added so far durable and visible to readers."""
+        # SQLite lets go of the GIL for each statement, and getting it back beside a busy loader
+        # takes up to 5 ms: many small insertions wait here to be made at once.
+        if self._new_files:
+            self._begin().executemany("INSERT INTO files VALUES (?, ?)", self._new_files)
+            self._new_files.clear()
+        if self._new_source:
+            self._begin().executemany(
+                "INSERT OR IGNORE INTO source VALUES (?, ?, ?)", self._new_source
+            )
+            self._new_source.clear()
         if self._db.in_transaction:
             self._db.execute("COMMIT")
 
@@ -257,7 +284,7 @@ class RecordingWriter:
     def _file(self, path: str) -> int:
         if path not in self._files:
             self._files[path] = len(self._files) + 1
-            self._begin().execute("INSERT INTO files VALUES (?, ?)", (self._files[path], path))
+            self._new_files.append((self._files[path], path))
         return self._files[path]
 
 

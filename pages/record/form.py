@@ -13,7 +13,7 @@ from diagnostics.launch.plan import Measures, RunPlan
 from diagnostics.launch.registry import Where
 from diagnostics.loaders.base import LoadOptions
 from diagnostics.loaders.registry import all_loaders, default_loader
-from diagnostics.probes.heap import ENGINE_NOTES
+from diagnostics.probes.heap import ENGINES, default_engine
 from diagnostics.recording.places import new_path
 from pages.common import keys, opened, screen
 from pages.common.runs import runs
@@ -74,22 +74,30 @@ def _choose() -> tuple[RunPlan | None, Where]:
     )
     subject = _subject(source, settings)
     loader = None if source == _SCRIPT else _loader(subject, settings)
+    usual, why_not_sampled = default_engine()
+    names = sorted(ENGINES, key=lambda name: name != usual)
+    if why_not_sampled:
+        names.remove("sampled")
     left, right = st.columns(2)
     with left:
         engine = st.selectbox(
             "Heap engine",
-            list(ENGINE_NOTES),
-            format_func=lambda name: f"{name}: {ENGINE_NOTES[name]}",
+            names,
+            format_func=lambda name: f"{name}: {ENGINES[name].note}",
             key="engine",
         )
+        if why_not_sampled:
+            st.caption(why_not_sampled)
+        kind = ENGINES[engine]
         frames = st.slider(
             "Frames of each allocation stack",
             1,
-            25,
-            1,
-            key="frames",
-            help="One frame names the line that allocated. More frames tell who called it, and"
-            " cost more time and memory.",
+            kind.most_frames,
+            kind.usual_frames,
+            key=f"frames-{engine}",
+            disabled=kind.make is None,
+            help="One frame names the line that allocated; more tell who called it. With the exact"
+            " engine each costs time and memory.",
         )
     with right:
         where = st.radio(

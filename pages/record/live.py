@@ -10,6 +10,7 @@ from diagnostics.analysis.format import format_bytes, format_seconds
 from diagnostics.analysis.timeline import memory_curves, unit_marks
 from diagnostics.analysis.watch import Watch
 from diagnostics.figures.heatmap import to_view
+from diagnostics.figures.retention import birth_view
 from diagnostics.figures.timeline import timeline
 from diagnostics.launch.progress import Progress
 from diagnostics.recording.reader import RecordingReader
@@ -28,19 +29,31 @@ def show(path: Path) -> None:
 def _draw(watch: Watch) -> None:
     _progress(watch)
     _numbers(watch)
+    _map(watch)
     units = watch.units.figures()
-    view = to_view(
-        watch.heat(rows=_LIVE_ROWS),
-        gc=watch.collector,
-        units=units,
-        unit_title=units[0].kind if units else "page",
-    )
-    heatmap(view, key="live-map", height=440)
     screen.show_figure(
         timeline(memory_curves(watch.series), unit_marks(units), units, dark=screen.is_dark()),
         key="live-timeline",
         alt="Memory of the process and the Python heap over time, with unit marks.",
     )
+
+
+def _map(watch: Watch) -> None:
+    """The birth-unit lens; by code site where the engine does not know birth units."""
+    units = watch.units.figures()
+    births = watch.births()
+    if not births.gap:
+        view = birth_view(births, gc=watch.collector, units=units, unit_kind=watch.unit_kind)
+        heatmap(view, key="live-map", height=440)
+        st.markdown(f"**{watch.shape().sentence}**")
+    else:
+        view = to_view(
+            watch.heat(rows=_LIVE_ROWS),
+            gc=watch.collector,
+            units=units,
+            unit_title=watch.unit_kind,
+        )
+        heatmap(view, key="live-map", height=440)
 
 
 def _progress(watch: Watch) -> None:

@@ -80,6 +80,16 @@ def test_the_json_form(summary, tmp_path):
             site(PAGE_PY, 430, "chars", 30, 300),
             site(PAGE_PY, 412, "objects", 24, 10),  # two stacks that end in one line
         ],
+        "retention": [],
+        "shape": {
+            "kind": "other",
+            "bytes_per_unit": None,
+            "width": None,
+            "spike_unit": None,
+            "spike_bytes": None,
+            "sentence": "The exact engine does not know in which unit a block was born."
+            " Record with the sampled engine to see it.",
+        },
         "types": [
             {"name": "pdfminer.layout.LTChar", "count": 1000, "growth": 1000},
             {"name": "list", "count": 400, "growth": 300},
@@ -102,10 +112,13 @@ def test_the_json_form(summary, tmp_path):
         ],
         "cost": {
             "recorder_cpu_s": 0.04,
+            "recorder_cpu_share": 0.04 / 3,
             "recording_bytes": size,
             "dropped": 2,
             "engine": "exact",
             "engine_bytes_max": 3 * MB,
+            "sampling_bytes": None,
+            "live_samples": None,
         },
         "warnings": [
             {

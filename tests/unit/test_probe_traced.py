@@ -314,10 +314,11 @@ def test_engines_are_chosen_by_name():
 @pytest.mark.parametrize(
     ("name", "frames", "says"),
     [
-        ("sampled", 1, "exact, none"),
-        ("", 1, "exact, none"),
+        ("simpled", 1, "sampled, exact, none"),
+        ("", 1, "sampled, exact, none"),
         ("exact", 0, "1 to 25"),
         ("exact", 26, "1 to 25"),
+        ("sampled", 65, "1 to 64"),
     ],
 )
 def test_a_wrong_choice_is_refused_with_the_right_ones(name, frames, says):

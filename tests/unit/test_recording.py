@@ -67,7 +67,7 @@ def fill(writer):
     writer.add_gc_events(GC_EVENTS)
     writer.add_gc_summaries(GC_SUMMARIES)
     writer.put_line_profile(LINES)
-    writer.put_probe(ProbeStatus("gc", "on", "", 12, 0))
+    writer.put_probes([ProbeStatus("gc", "on", "", 12, 0)])
     writer.add_log(31, "warning", "process", "USS is not available")
     writer.put_outcome(OUTCOME)
 

@@ -1,0 +1,205 @@
+"""What each unit left behind, and when it went. Standard library only: the command line uses it."""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass
+
+from diagnostics.analysis.heap_changes import unit_changes
+from diagnostics.analysis.units import UnitRows
+from diagnostics.recording.model import UnitHeap, UnitRow
+from diagnostics.recording.reader import FrameChange, RecordingReader
+
+FLOOR_BYTES = 16 * 1024
+"""What counts as alive at all. A block of the sampled engine stands for up to 8 KiB, so less than
+two of them may be chance."""
+
+ALIVE_SHARE = 0.1
+"""A unit counts as alive while it holds this part of its peak: what it built, not a crumb of it."""
+
+
+def why_no_births(reader: RecordingReader) -> str:
+    """Why a recording does not tell in which unit memory was born, and what to do about it."""
+    settings = reader.meta().get("settings")
+    engine = settings.get("engine") if isinstance(settings, dict) else None
+    if engine == "exact":
+        return (
+            "The exact engine does not know in which unit a block was born."
+            " Record with the sampled engine to see it."
+        )
+    if engine == "sampled" and reader.outcome().state == "running":
+        return "No memory was measured yet."
+    return "This recording does not tell in which unit memory was born."
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRetention:
+    """What a unit allocated in all, what of it is alive in the end, and its most at one time.
+
+    Estimates, in bytes. ``born_bytes`` is None where the engine did not count it.
+    """
+
+    index: int
+    label: str
+    born_bytes: int | None
+    retained_bytes: int
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndedUnit:
+    """A unit that has ended: bytes of it alive when the next unit had ended as well (``kept``),
+    when the last unit ended (``left``), in the end (``now``), and its most at one time."""
+
+    row: UnitRow
+    peak: int
+    kept: int
+    left: int
+    now: int
+
+    @property
+    def threshold(self) -> float:
+        """From how many bytes on the unit counts as alive."""
+        return max(FLOOR_BYTES, ALIVE_SHARE * self.peak)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it held on to its memory until the last unit ended."""
+        return self.left >= self.threshold
+
+
+class Births:
+    """Follows the bytes of every birth unit through a recording, reading only what is new.
+
+    Its memory grows with the number of units and of what is alive, not with time.
+    """
+
+    def __init__(self) -> None:
+        self.gap = ""
+        self.units = UnitRows()
+        self._heaps: dict[int, UnitHeap] = {}
+        self._known: dict[int, int] = {}
+        self._now: dict[int, int] = {}
+        self._peaks: dict[int, int] = {}
+        self._kept: dict[int, int] = {}
+        self._ends: list[tuple[int, int]] = []  # (end_ns, index) of the units that have ended
+        self._ended: set[int] = set()  # the same units
+        self._seen = 0  # how many of them had ended by the last frame
+        self._seen_units: set[int] = set()
+        self._alive: set[int] = set()  # of those seen
+        self._most_alive: dict[int, int] = {}  # by how many had ended, the most alive at once
+        # What comes after the last unit's end is set aside: another unit may begin yet.
+        self._seen_busy = 0
+        self._left: dict[int, int] = {}  # where it changed since
+        self._idle_alive: dict[int, int] = {}
+        self._last_ns = -1
+
+    def feed(self, reader: RecordingReader) -> None:
+        """Take in what the recording has gained since the last call."""
+        for row in self.units.feed(reader):
+            if row.end_ns is not None and row.index not in self._ended:
+                self._ended.add(row.index)
+                insort(self._ends, (row.end_ns, row.index), lo=self._seen)
+        if self._is_busy(self._last_ns):
+            self._go_on()
+        self._heaps = {heap.index: heap for heap in reader.unit_heaps()}
+        for frame in reader.changes("alive", after_ns=self._last_ns):
+            self._take(frame)
+            self._last_ns = frame.t_ns
+        self.gap = why_no_births(reader) if self._last_ns < 0 else ""
+
+    def retention(self) -> list[UnitRetention]:
+        """All units in order, the one in progress included; empty where births are not known."""
+        if self._last_ns < 0:
+            return []
+        return [
+            UnitRetention(
+                index,
+                self.units.rows[index].label,
+                self._heaps[index].born if index in self._heaps else None,
+                self._now.get(index, 0),
+                self.peak(index),
+            )
+            for index in sorted(self.units.rows)
+        ]
+
+    def ended(self) -> list[EndedUnit]:
+        """The units whose end a frame has seen while units went on, in the order of their ends.
+
+        Where the frames were too far apart for most of them, what they left is what the last
+        frame says.
+        """
+        by_the_end = self._seen_busy < self._seen / 2
+        ended = self._ends[: self._seen if by_the_end else self._seen_busy]
+        left = self._now if by_the_end else {**self._now, **self._left}
+        return [
+            EndedUnit(
+                row=self.units.rows[index],
+                peak=self.peak(index),
+                kept=self._kept.get(index, left.get(index, 0)),
+                left=left.get(index, 0),
+                now=self._now.get(index, 0),
+            )
+            for _, index in ended
+        ]
+
+    def most_alive(self, after: int) -> list[int]:
+        """How many ended units were alive at once, at most, each time another one had ended;
+        counted from when more than ``after`` had ended."""
+        return [most for ended, most in sorted(self._most_alive.items()) if ended > after]
+
+    def peak(self, index: int) -> int:
+        """The most bytes of a unit that were alive at one time, also between frames."""
+        counted = self._heaps[index].peak if index in self._heaps else 0
+        return max(counted, self._peaks.get(index, 0))
+
+    def _take(self, frame: FrameChange) -> None:
+        busy = self._is_busy(frame.t_ns)
+        if busy:
+            self._go_on()
+        changes = unit_changes(frame, self._known)
+        for unit, change in changes.items():
+            before = self._now.get(unit, 0)
+            if not busy:
+                self._left.setdefault(unit, before)
+            self._now[unit] = before + change
+            self._peaks[unit] = max(self._peaks.get(unit, 0), before + change)
+        for unit in self._newly_seen(frame.t_ns) | changes.keys():
+            self._note_alive(unit)
+        counts = self._most_alive if busy else self._idle_alive
+        counts[self._seen] = max(counts.get(self._seen, 0), len(self._alive))
+        if busy:
+            self._seen_busy = self._seen
+
+    def _newly_seen(self, t_ns: int) -> set[int]:
+        """The units that have ended since the frame before."""
+        first = self._seen
+        while self._seen < len(self._ends) and self._ends[self._seen][0] <= t_ns:
+            if self._seen:
+                before = self._ends[self._seen - 1][1]
+                self._kept[before] = self._now.get(before, 0)
+            self._seen += 1
+        newly = {index for _, index in self._ends[first : self._seen]}
+        self._seen_units |= newly
+        return newly
+
+    def _note_alive(self, unit: int) -> None:
+        held = self._now.get(unit, 0)
+        if unit in self._seen_units and held >= max(FLOOR_BYTES, ALIVE_SHARE * self.peak(unit)):
+            self._alive.add(unit)
+        else:
+            self._alive.discard(unit)
+
+    def _go_on(self) -> None:
+        """Units go on: what was set aside happened between two of them."""
+        for seen, alive in self._idle_alive.items():
+            self._most_alive[seen] = max(self._most_alive.get(seen, 0), alive)
+        self._idle_alive.clear()
+        self._left.clear()
+        self._seen_busy = self._seen
+
+    def _is_busy(self, t_ns: int) -> bool:
+        """Whether a unit was going on at that moment, or began later."""
+        return self.units.in_progress() is not None or (
+            bool(self._ends) and t_ns <= self._ends[-1][0]
+        )

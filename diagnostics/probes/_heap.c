@@ -1,0 +1,1329 @@
+/* The sampled heap engine: which stack, in which unit, do the live bytes come from?
+ *
+ * It wraps CPython's allocators and picks blocks at random: a point process with exponential gaps
+ * (mean `rate` bytes) runs over the allocated bytes, and a block that a point falls into becomes a
+ * sample. A block of `size` bytes is picked with probability p = 1 - exp(-size / rate), so it stands
+ * for size / p bytes, and every sum of weights is an unbiased estimate of the sum of sizes.
+ *
+ * The rules of this file:
+ *   - a hook never allocates with Python's allocators, never runs Python code, never collects;
+ *     its own tables live in libc's heap;
+ *   - an allocation that is not picked costs one subtraction, a free one look into a filter;
+ *   - everything behind `lock` may be touched with or without the GIL, since the raw domain is
+ *     used without it. Nobody who holds `lock` waits for anything.
+ */
+
+/* ---- What depends on the version of CPython stands here, and nowhere else ------------------- */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
+#error "the sampled heap engine knows the frames of CPython 3.11, 3.12 and 3.13"
+#endif
+#ifdef Py_GIL_DISABLED
+#error "the sampled heap engine needs the GIL"
+#endif
+
+#define Py_BUILD_CORE 1
+#include "internal/pycore_frame.h"
+#undef Py_BUILD_CORE
+
+typedef struct _PyInterpreterFrame frame_t;
+
+static inline frame_t *
+first_frame(PyThreadState *thread)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return thread->current_frame;
+#else
+    return thread->cframe->current_frame;
+#endif
+}
+
+static inline PyCodeObject *
+frame_code(frame_t *frame)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return (PyCodeObject *)frame->f_executable;
+#else
+    return frame->f_code;
+#endif
+}
+
+static inline PyThreadState *
+this_thread_state(void) /* NULL without the GIL */
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return PyThreadState_GetUnchecked();
+#else
+    return _PyThreadState_UncheckedGet();
+#endif
+}
+
+/* ---- From here on: plain C and CPython's public interface ----------------------------------- */
+
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MAX_FRAMES 64
+#define BLOCK_PARTS 1024
+#define NO_NODE 0u          /* the root of the tree: no Python frame */
+#define EMPTY UINT32_MAX    /* an unused slot of an index */
+#define FAR_AWAY INT64_MAX  /* a countdown that no thread lives to see end */
+
+typedef struct {
+    uint64_t key[2];
+    uint32_t value; /* EMPTY where the slot is free */
+} slot_t;
+
+/* An open-addressing index from 128-bit keys to positions in an array. */
+typedef struct {
+    slot_t *slots;
+    size_t mask; /* number of slots - 1, a power of two - 1 */
+    size_t used;
+} index_t;
+
+typedef struct {
+    uintptr_t address;
+    size_t size;
+    int64_t weight; /* bytes it stands for */
+    int64_t blocks; /* blocks it stands for, in 1/BLOCK_PARTS */
+    int64_t birth_ns;
+    uint64_t thread;
+    uint32_t pair;
+} sample_t;
+
+typedef struct { /* what one stack left alive of one unit */
+    int64_t unit;
+    uint32_t node;
+    bool changed;
+    bool told; /* a reader has seen it alive */
+    int64_t bytes;
+    int64_t blocks;
+} pair_t;
+
+typedef struct {
+    int64_t unit;
+    bool changed;
+    int64_t born_bytes;
+    int64_t live_bytes;
+    int64_t peak_bytes;
+} unit_t;
+
+typedef struct { /* a frame in the tree of allocation stacks */
+    PyCodeObject *code; /* a strong reference: the address must stay this code's */
+    uint32_t parent;
+    int line;
+    bool changed;
+    int64_t bytes; /* alive, allocated right here; not below */
+    int64_t blocks;
+} node_t;
+
+#define ARRAY(type)                                                                               \
+    struct {                                                                                      \
+        type *items;                                                                              \
+        size_t count;                                                                             \
+        size_t capacity;                                                                          \
+    }
+
+typedef struct {
+    PyMemAllocatorDomain domain;
+    PyMemAllocatorEx original;
+} hooked_t;
+
+static struct {
+    _Atomic bool enabled;
+    _Atomic uint32_t epoch; /* counts the recordings, so that a thread knows a new one */
+    atomic_flag lock;
+
+    double rate;
+    size_t max_samples;
+    int max_frames;
+    bool only_marked_threads;
+    PyObject *unit_variable;
+    int64_t start_ns;
+    uint64_t random[2];
+
+    ARRAY(sample_t) samples;
+    ARRAY(pair_t) pairs;
+    ARRAY(uint32_t) free_pairs;
+    ARRAY(uint32_t) changed_pairs;
+    ARRAY(unit_t) units;
+    ARRAY(uint32_t) changed_units;
+    ARRAY(node_t) nodes;
+    ARRAY(uint32_t) changed_nodes;
+    index_t sample_index; /* address -> samples */
+    index_t pair_index;   /* (unit, node) -> pairs */
+    index_t unit_index;   /* unit -> units */
+    index_t node_index;   /* (parent, code, line) -> nodes */
+    index_t step_index;   /* (parent, code, instruction) -> nodes */
+
+    uint8_t *filter; /* how many samples share a hash of their address */
+    size_t filter_mask;
+    size_t filter_mask_limit;
+
+    int64_t live_bytes;
+    int64_t live_blocks;
+    uint64_t points; /* blocks picked so far */
+    uint64_t dropped;
+    uint64_t thinned;
+    _Atomic int64_t arena_count;
+    _Atomic int64_t arena_bytes;
+
+    hooked_t hooks[3];
+    PyObjectArenaAllocator original_arena;
+} heap = {
+    .lock = ATOMIC_FLAG_INIT,
+    .hooks = {{PYMEM_DOMAIN_RAW, {0}}, {PYMEM_DOMAIN_MEM, {0}}, {PYMEM_DOMAIN_OBJ, {0}}},
+};
+
+enum { OUTSIDE, INSIDE };
+
+static _Thread_local struct {
+    int64_t countdown; /* bytes until the next point falls */
+    uint32_t epoch;
+    uint8_t membership;
+    uint8_t nested; /* inside a hook already: a large object asks the raw domain for its memory */
+    const hooked_t *looked_for; /* see `is_hooked` */
+} mine __attribute__((tls_model("initial-exec")));
+
+static void
+lock_heap(void)
+{
+    while (atomic_flag_test_and_set_explicit(&heap.lock, memory_order_acquire)) {
+        sched_yield();
+    }
+}
+
+static void
+unlock_heap(void)
+{
+    atomic_flag_clear_explicit(&heap.lock, memory_order_release);
+}
+
+static int64_t
+monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* ---- Random numbers -------------------------------------------------------------------------- */
+
+static uint64_t
+next_random(void) /* xorshift128+ */
+{
+    uint64_t a = heap.random[0], b = heap.random[1];
+    heap.random[0] = b;
+    a ^= a << 23;
+    heap.random[1] = a ^ b ^ (a >> 17) ^ (b >> 26);
+    return heap.random[1] + b;
+}
+
+static double
+uniform(void) /* in (0, 1] */
+{
+    return ((next_random() >> 11) + 1) * 0x1.0p-53;
+}
+
+static int64_t
+next_gap(void)
+{
+    double gap = -log(uniform()) * heap.rate;
+    return gap < 1e15 ? (int64_t)gap + 1 : (int64_t)1e15;
+}
+
+static double
+chance(size_t size, double rate) /* that a block becomes a sample */
+{
+    return -expm1(-(double)size / rate);
+}
+
+static int64_t
+weight_of(size_t size)
+{
+    return llround((double)size / chance(size, heap.rate));
+}
+
+static int64_t
+blocks_of(size_t size) /* in parts, so that rounding does not bias the sums */
+{
+    return llround(BLOCK_PARTS / chance(size, heap.rate));
+}
+
+static int64_t
+whole_blocks(int64_t parts)
+{
+    return (parts + BLOCK_PARTS / 2) / BLOCK_PARTS;
+}
+
+static void
+seed_random(uint64_t seed) /* splitmix64 fills the state */
+{
+    for (int i = 0; i < 2; i++) {
+        uint64_t z = (seed += 0x9E3779B97F4A7C15u);
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+        heap.random[i] = z ^ (z >> 31);
+    }
+}
+
+/* ---- Arrays and indexes ---------------------------------------------------------------------- */
+
+static bool
+grow_array(void **items, size_t *capacity, size_t count, size_t item_size)
+{
+    if (count < *capacity) {
+        return true;
+    }
+    size_t wanted = *capacity ? *capacity * 2 : 256;
+    void *grown = realloc(*items, wanted * item_size);
+    if (grown == NULL) {
+        return false;
+    }
+    *items = grown;
+    *capacity = wanted;
+    return true;
+}
+
+/* Room for one more item; false when libc has no memory left. */
+#define ROOM(array)                                                                               \
+    grow_array((void **)&(array).items, &(array).capacity, (array).count, sizeof *(array).items)
+
+#define DROP_ARRAY(array)                                                                         \
+    do {                                                                                          \
+        free((array).items);                                                                      \
+        (array).items = NULL;                                                                     \
+        (array).count = (array).capacity = 0;                                                     \
+    } while (0)
+
+static inline size_t
+hash_key(uint64_t a, uint64_t b)
+{
+    uint64_t h = a * 0x9E3779B97F4A7C15u ^ b * 0xC2B2AE3D27D4EB4Fu;
+    h ^= h >> 32;
+    h *= 0xD6E8FEB86659FD93u;
+    return (size_t)(h ^ (h >> 32));
+}
+
+static slot_t *
+find_slot(const index_t *index, uint64_t a, uint64_t b) /* the key's slot, or the free one for it */
+{
+    size_t at = hash_key(a, b) & index->mask;
+    while (index->slots[at].value != EMPTY
+           && (index->slots[at].key[0] != a || index->slots[at].key[1] != b)) {
+        at = (at + 1) & index->mask;
+    }
+    return &index->slots[at];
+}
+
+static bool
+resize_index(index_t *index, size_t size)
+{
+    slot_t *slots = malloc(size * sizeof *slots);
+    if (slots == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < size; i++) {
+        slots[i].value = EMPTY;
+    }
+    index_t resized = {slots, size - 1, index->used};
+    for (size_t i = 0; index->slots != NULL && i <= index->mask; i++) {
+        if (index->slots[i].value != EMPTY) {
+            *find_slot(&resized, index->slots[i].key[0], index->slots[i].key[1])
+                = index->slots[i];
+        }
+    }
+    free(index->slots);
+    *index = resized;
+    return true;
+}
+
+static uint32_t
+look_up(const index_t *index, uint64_t a, uint64_t b)
+{
+    return index->slots == NULL ? EMPTY : find_slot(index, a, b)->value;
+}
+
+static bool
+put(index_t *index, uint64_t a, uint64_t b, uint32_t value)
+{
+    if (index->slots == NULL || index->used * 2 > index->mask) {
+        if (!resize_index(index, index->slots == NULL ? 1024 : (index->mask + 1) * 2)) {
+            return false;
+        }
+    }
+    slot_t *slot = find_slot(index, a, b);
+    index->used += slot->value == EMPTY;
+    *slot = (slot_t){{a, b}, value};
+    return true;
+}
+
+static void
+take_out(index_t *index, uint64_t a, uint64_t b)
+{
+    if (index->slots == NULL) {
+        return;
+    }
+    size_t hole = (size_t)(find_slot(index, a, b) - index->slots);
+    if (index->slots[hole].value == EMPTY) {
+        return;
+    }
+    index->used--;
+    /* Keys behind the hole that had to step over it move up, so that no search ends too early. */
+    for (size_t at = (hole + 1) & index->mask; index->slots[at].value != EMPTY;
+         at = (at + 1) & index->mask) {
+        size_t home = hash_key(index->slots[at].key[0], index->slots[at].key[1]) & index->mask;
+        if (((at - home) & index->mask) >= ((at - hole) & index->mask)) {
+            index->slots[hole] = index->slots[at];
+            hole = at;
+        }
+    }
+    index->slots[hole].value = EMPTY;
+}
+
+static void
+drop_index(index_t *index)
+{
+    free(index->slots);
+    *index = (index_t){0};
+}
+
+/* ---- The filter: may this address be a sample's? --------------------------------------------- */
+
+#define FILTER_STUCK UINT8_MAX /* a count that reached the top stays there */
+
+static inline uint8_t *
+filter_cell(const void *address)
+{
+    uint64_t h = ((uintptr_t)address >> 4) * 0x9E3779B97F4A7C15u;
+    return &heap.filter[(h >> 32) & heap.filter_mask];
+}
+
+static void
+filter_add(const void *address)
+{
+    uint8_t *cell = filter_cell(address);
+    *cell += *cell != FILTER_STUCK;
+}
+
+static void
+filter_remove(const void *address)
+{
+    uint8_t *cell = filter_cell(address);
+    *cell -= *cell != FILTER_STUCK;
+}
+
+/* ---- Sums ------------------------------------------------------------------------------------ */
+
+static uint32_t
+unit_position(int64_t unit)
+{
+    uint32_t found = look_up(&heap.unit_index, (uint64_t)unit, 0);
+    if (found != EMPTY || !ROOM(heap.units)) {
+        return found;
+    }
+    found = (uint32_t)heap.units.count;
+    if (!put(&heap.unit_index, (uint64_t)unit, 0, found)) {
+        return EMPTY;
+    }
+    heap.units.items[heap.units.count++] = (unit_t){.unit = unit};
+    return found;
+}
+
+static uint32_t
+pair_position(int64_t unit, uint32_t node)
+{
+    uint32_t found = look_up(&heap.pair_index, (uint64_t)unit, node);
+    if (found != EMPTY) {
+        return found;
+    }
+    if (heap.free_pairs.count > 0) {
+        found = heap.free_pairs.items[heap.free_pairs.count - 1];
+    } else if (ROOM(heap.pairs)) {
+        found = (uint32_t)heap.pairs.count;
+    } else {
+        return EMPTY;
+    }
+    if (!put(&heap.pair_index, (uint64_t)unit, node, found)) {
+        return EMPTY;
+    }
+    if (found == heap.pairs.count) {
+        heap.pairs.count++;
+    } else {
+        heap.free_pairs.count--;
+    }
+    heap.pairs.items[found] = (pair_t){.unit = unit, .node = node};
+    return found;
+}
+
+/* Add to the sums of a pair, its unit and the whole. What was reserved before cannot fail here. */
+static void
+add_to_sums(uint32_t position, int64_t bytes, int64_t blocks)
+{
+    pair_t *pair = &heap.pairs.items[position];
+    pair->bytes += bytes;
+    pair->blocks += blocks;
+    if (!pair->changed && ROOM(heap.changed_pairs)) {
+        pair->changed = true;
+        heap.changed_pairs.items[heap.changed_pairs.count++] = position;
+    }
+    uint32_t unit_at = look_up(&heap.unit_index, (uint64_t)pair->unit, 0);
+    unit_t *unit = &heap.units.items[unit_at];
+    unit->live_bytes += bytes;
+    if (unit->live_bytes > unit->peak_bytes) {
+        unit->peak_bytes = unit->live_bytes;
+    }
+    if (!unit->changed && ROOM(heap.changed_units)) {
+        unit->changed = true;
+        heap.changed_units.items[heap.changed_units.count++] = unit_at;
+    }
+    node_t *node = &heap.nodes.items[pair->node];
+    node->bytes += bytes;
+    node->blocks += blocks;
+    if (!node->changed && ROOM(heap.changed_nodes)) {
+        node->changed = true;
+        heap.changed_nodes.items[heap.changed_nodes.count++] = pair->node;
+    }
+    heap.live_bytes += bytes;
+    heap.live_blocks += blocks;
+}
+
+/* ---- Samples --------------------------------------------------------------------------------- */
+
+static void
+remove_sample_at(uint32_t position)
+{
+    sample_t gone = heap.samples.items[position];
+    take_out(&heap.sample_index, gone.address, 0);
+    filter_remove((void *)gone.address);
+    add_to_sums(gone.pair, -gone.weight, -gone.blocks);
+    uint32_t last = (uint32_t)--heap.samples.count;
+    if (position != last) {
+        heap.samples.items[position] = heap.samples.items[last];
+        put(&heap.sample_index, heap.samples.items[position].address, 0, position);
+    }
+}
+
+/* Double the mean gap and keep each sample with the chance that it would have had under it. */
+static void
+thin_samples(void)
+{
+    double before = heap.rate;
+    heap.rate *= 2;
+    for (uint32_t i = (uint32_t)heap.samples.count; i-- > 0;) {
+        sample_t *sample = &heap.samples.items[i];
+        if (uniform() > chance(sample->size, heap.rate) / chance(sample->size, before)) {
+            remove_sample_at(i);
+            heap.thinned++;
+        } else {
+            int64_t weight = weight_of(sample->size), blocks = blocks_of(sample->size);
+            add_to_sums(sample->pair, weight - sample->weight, blocks - sample->blocks);
+            sample->weight = weight;
+            sample->blocks = blocks;
+        }
+    }
+}
+
+/* With more samples than an eighth of the filter's cells too many frees would go on to the table.
+ * The cells lie in one buffer that is never replaced, since the raw domain looks into it without
+ * any lock; a free that looks just while it is refilled can be missed, and `add_sample` mends that
+ * when the address comes back. */
+static void
+widen_filter(void)
+{
+    if (heap.filter_mask == heap.filter_mask_limit) {
+        return;
+    }
+    heap.filter_mask = heap.filter_mask * 2 + 1;
+    memset(heap.filter, 0, heap.filter_mask + 1);
+    for (size_t i = 0; i < heap.samples.count; i++) {
+        filter_add((void *)heap.samples.items[i].address);
+    }
+}
+
+static void
+add_sample(const void *address, size_t size, int64_t unit, uint32_t node)
+{
+    uint32_t known = look_up(&heap.sample_index, (uintptr_t)address, 0);
+    if (known != EMPTY) { /* its free went by another road: a hook that was left out for a while */
+        remove_sample_at(known);
+    }
+    if (heap.samples.count >= heap.max_samples) {
+        thin_samples();
+    }
+    if (heap.samples.count * 8 > heap.filter_mask) {
+        widen_filter();
+    }
+    uint32_t unit_at = unit_position(unit);
+    uint32_t pair = unit_at == EMPTY ? EMPTY : pair_position(unit, node);
+    if (pair == EMPTY || !ROOM(heap.samples)
+        || !put(&heap.sample_index, (uintptr_t)address, 0, (uint32_t)heap.samples.count)) {
+        heap.dropped++;
+        return;
+    }
+    int64_t weight = weight_of(size), blocks = blocks_of(size);
+    heap.samples.items[heap.samples.count++] = (sample_t){
+        .address = (uintptr_t)address,
+        .size = size,
+        .weight = weight,
+        .blocks = blocks,
+        .birth_ns = monotonic_ns() - heap.start_ns,
+        .thread = PyThread_get_thread_ident(),
+        .pair = pair,
+    };
+    filter_add(address);
+    heap.units.items[unit_at].born_bytes += weight;
+    add_to_sums(pair, weight, blocks);
+}
+
+/* ---- The stack ------------------------------------------------------------------------------- */
+
+static uint32_t
+child_node(uint32_t parent, PyCodeObject *code, int instruction)
+{
+    /* Two instructions of one line are one node; which line it is is looked up once for each. */
+    uint64_t step = (uint64_t)parent << 32 | (uint32_t)instruction;
+    uint32_t node = look_up(&heap.step_index, step, (uintptr_t)code);
+    if (node != EMPTY) {
+        return node;
+    }
+    int line = PyCode_Addr2Line(code, instruction * (int)sizeof(_Py_CODEUNIT));
+    uint64_t place = (uint64_t)parent << 32 | (uint32_t)line;
+    node = look_up(&heap.node_index, place, (uintptr_t)code);
+    if (node == EMPTY) {
+        if (!ROOM(heap.nodes)) {
+            return EMPTY;
+        }
+        node = (uint32_t)heap.nodes.count;
+        if (!put(&heap.node_index, place, (uintptr_t)code, node)) {
+            return EMPTY;
+        }
+        Py_INCREF(code);
+        heap.nodes.items[heap.nodes.count++] = (node_t){.code = code, .parent = parent, .line = line};
+    }
+    return put(&heap.step_index, step, (uintptr_t)code, node) ? node : EMPTY;
+}
+
+typedef struct {
+    PyCodeObject *code;
+    int instruction;
+    uint32_t node; /* of the stack up to here */
+} step_t;
+
+/* The stack of the last sample, outermost frame first. The next one mostly shares its beginning,
+ * whose nodes need no looking up then. */
+static struct {
+    step_t steps[MAX_FRAMES];
+    int depth;
+} last_stack;
+
+static uint32_t
+current_node(PyThreadState *thread)
+{
+    step_t steps[MAX_FRAMES];
+    int depth = 0;
+    for (frame_t *frame = first_frame(thread); frame != NULL && depth < heap.max_frames;
+         frame = frame->previous) {
+        if (!_PyFrame_IsIncomplete(frame)) {
+            steps[depth].code = frame_code(frame);
+            steps[depth].instruction = _PyInterpreterFrame_LASTI(frame);
+            depth++;
+        }
+    }
+    uint32_t node = NO_NODE;
+    bool shared = true;
+    for (int level = 0; level < depth; level++) {
+        const step_t *step = &steps[depth - 1 - level];
+        step_t *last = &last_stack.steps[level];
+        shared = shared && level < last_stack.depth && last->code == step->code
+                 && last->instruction == step->instruction;
+        if (!shared) {
+            *last = *step;
+            last->node = child_node(node, step->code, step->instruction);
+            if (last->node == EMPTY) {
+                last_stack.depth = level;
+                return EMPTY;
+            }
+        }
+        node = last->node;
+    }
+    last_stack.depth = depth;
+    return node;
+}
+
+static int64_t
+current_unit(void)
+{
+    PyObject *value = NULL;
+    if (PyContextVar_Get(heap.unit_variable, NULL, &value) < 0 || value == NULL) {
+        return 0;
+    }
+    int64_t unit = PyLong_Check(value) ? PyLong_AsLongLong(value) : 0;
+    Py_DECREF(value);
+    return unit < 0 ? 0 : unit;
+}
+
+/* ---- The hooks ------------------------------------------------------------------------------- */
+
+static void
+point_falls(const void *address, size_t size, bool raw)
+{
+    if (mine.epoch != heap.epoch) { /* this thread's first allocation in this recording */
+        mine.epoch = heap.epoch;
+        mine.membership = heap.only_marked_threads ? OUTSIDE : INSIDE;
+        lock_heap();
+        mine.countdown = next_gap() - (int64_t)size;
+        unlock_heap();
+        if (mine.countdown > 0) {
+            return;
+        }
+    }
+    if (mine.membership == OUTSIDE) {
+        mine.countdown = FAR_AWAY;
+        return;
+    }
+    PyThreadState *thread = raw && !PyGILState_Check() ? NULL : this_thread_state();
+    bool counted = thread != NULL && thread->interp == PyInterpreterState_Main();
+    int64_t unit = 0;
+    if (counted) {
+        unit = current_unit();
+    }
+    lock_heap();
+    mine.countdown = next_gap();
+    if (heap.enabled) {
+        heap.points++;
+        uint32_t node = counted ? current_node(thread) : EMPTY;
+        if (node != EMPTY) {
+            add_sample(address, size, unit, node);
+        } else {
+            heap.dropped++; /* without the GIL nobody may look at frames */
+        }
+    }
+    unlock_heap();
+}
+
+static inline void
+note_allocation(const void *address, size_t size, bool raw)
+{
+    if (address == NULL || !heap.enabled) {
+        return;
+    }
+    if (mine.epoch == heap.epoch && (mine.countdown -= (int64_t)size) > 0) {
+        return;
+    }
+    point_falls(address, size, raw);
+}
+
+typedef struct { /* a sample that a failed realloc may have to give back */
+    bool found;
+    sample_t sample;
+    int64_t unit;
+    uint32_t node;
+} taken_t;
+
+static taken_t
+take_sample(const void *address)
+{
+    taken_t taken = {.found = false};
+    lock_heap();
+    uint32_t position = heap.enabled ? look_up(&heap.sample_index, (uintptr_t)address, 0) : EMPTY;
+    if (position != EMPTY) {
+        taken.found = true;
+        taken.sample = heap.samples.items[position];
+        taken.unit = heap.pairs.items[taken.sample.pair].unit;
+        taken.node = heap.pairs.items[taken.sample.pair].node;
+        remove_sample_at(position);
+    }
+    unlock_heap();
+    return taken;
+}
+
+static inline taken_t
+note_free(const void *address)
+{
+    if (address != NULL && heap.enabled && *filter_cell(address) != 0) {
+        return take_sample(address);
+    }
+    return (taken_t){.found = false};
+}
+
+static void
+give_back(const void *address, const taken_t *taken)
+{
+    lock_heap();
+    if (heap.enabled) {
+        uint32_t before = (uint32_t)heap.samples.count;
+        add_sample(address, taken->sample.size, taken->unit, taken->node);
+        if (heap.samples.count > before) { /* it is not born anew */
+            heap.samples.items[before].birth_ns = taken->sample.birth_ns;
+            unit_t *unit = &heap.units.items[unit_position(taken->unit)];
+            unit->born_bytes -= heap.samples.items[before].weight;
+        }
+    }
+    unlock_heap();
+}
+
+static void *
+hooked_malloc(void *context, size_t size)
+{
+    hooked_t *hook = context;
+    if (mine.looked_for == hook) {
+        mine.looked_for = NULL;
+    }
+    if (mine.nested) {
+        return hook->original.malloc(hook->original.ctx, size);
+    }
+    mine.nested = 1;
+    void *address = hook->original.malloc(hook->original.ctx, size);
+    note_allocation(address, size, hook->domain == PYMEM_DOMAIN_RAW);
+    mine.nested = 0;
+    return address;
+}
+
+static void *
+hooked_calloc(void *context, size_t count, size_t size)
+{
+    hooked_t *hook = context;
+    if (mine.nested) {
+        return hook->original.calloc(hook->original.ctx, count, size);
+    }
+    mine.nested = 1;
+    void *address = hook->original.calloc(hook->original.ctx, count, size);
+    note_allocation(address, count * size, hook->domain == PYMEM_DOMAIN_RAW);
+    mine.nested = 0;
+    return address;
+}
+
+static void *
+hooked_realloc(void *context, void *old, size_t size)
+{
+    hooked_t *hook = context;
+    if (mine.nested) {
+        return hook->original.realloc(hook->original.ctx, old, size);
+    }
+    mine.nested = 1;
+    /* Forgotten before: without the GIL the old address may be somebody else's a moment later. */
+    taken_t taken = note_free(old);
+    void *address = hook->original.realloc(hook->original.ctx, old, size);
+    if (address != NULL) {
+        note_allocation(address, size, hook->domain == PYMEM_DOMAIN_RAW);
+    } else if (taken.found) {
+        give_back(old, &taken);
+    }
+    mine.nested = 0;
+    return address;
+}
+
+static void
+hooked_free(void *context, void *address)
+{
+    hooked_t *hook = context;
+    if (mine.nested) {
+        hook->original.free(hook->original.ctx, address);
+        return;
+    }
+    mine.nested = 1;
+    note_free(address); /* before, for the same reason */
+    hook->original.free(hook->original.ctx, address);
+    mine.nested = 0;
+}
+
+static void *
+hooked_arena_alloc(void *Py_UNUSED(context), size_t size)
+{
+    void *arena = heap.original_arena.alloc(heap.original_arena.ctx, size);
+    if (arena != NULL) {
+        heap.arena_count++;
+        heap.arena_bytes += (int64_t)size;
+    }
+    return arena;
+}
+
+static void
+hooked_arena_free(void *Py_UNUSED(context), void *arena, size_t size)
+{
+    heap.original_arena.free(heap.original_arena.ctx, arena, size);
+    heap.arena_count--;
+    heap.arena_bytes -= (int64_t)size;
+}
+
+/* ---- Putting the hooks in and out ------------------------------------------------------------ */
+
+/* Whether an allocation of this domain passes through our hook, perhaps under somebody else's. */
+static bool
+is_hooked(const hooked_t *hook)
+{
+    PyMemAllocatorEx outermost;
+    PyMem_GetAllocator(hook->domain, &outermost);
+    mine.looked_for = hook;
+    void *address = outermost.malloc(outermost.ctx, 1);
+    bool passed = mine.looked_for == NULL;
+    mine.looked_for = NULL;
+    outermost.free(outermost.ctx, address);
+    return passed;
+}
+
+static void
+install(void)
+{
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(heap.hooks); i++) {
+        hooked_t *hook = &heap.hooks[i];
+        if (is_hooked(hook)) {
+            continue; /* left in by a stop while another tool lay over us */
+        }
+        PyMem_GetAllocator(hook->domain, &hook->original);
+        PyMemAllocatorEx ours = {
+            hook, hooked_malloc, hooked_calloc, hooked_realloc, hooked_free,
+        };
+        PyMem_SetAllocator(hook->domain, &ours);
+    }
+    PyObjectArenaAllocator arena;
+    PyObject_GetArenaAllocator(&arena);
+    if (arena.alloc != hooked_arena_alloc) {
+        heap.original_arena = arena;
+        PyObjectArenaAllocator ours = {NULL, hooked_arena_alloc, hooked_arena_free};
+        PyObject_SetArenaAllocator(&ours);
+    }
+}
+
+/* Takes out what lies on top. What another tool has wrapped stays in and lets everything through:
+ * taking it out would take that tool out too. */
+static void
+uninstall(void)
+{
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(heap.hooks); i++) {
+        hooked_t *hook = &heap.hooks[i];
+        PyMemAllocatorEx outermost;
+        PyMem_GetAllocator(hook->domain, &outermost);
+        if (outermost.malloc == hooked_malloc && outermost.ctx == hook) {
+            PyMem_SetAllocator(hook->domain, &hook->original);
+        }
+    }
+    PyObjectArenaAllocator arena;
+    PyObject_GetArenaAllocator(&arena);
+    if (arena.alloc == hooked_arena_alloc) {
+        PyObject_SetArenaAllocator(&heap.original_arena);
+    }
+}
+
+
+/* ---- The module ------------------------------------------------------------------------------ */
+
+static PyObject *
+start(PyObject *Py_UNUSED(module), PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {
+        "unit_variable", "rate", "max_samples", "max_frames", "only_marked_threads", "seed", NULL,
+    };
+    PyObject *variable;
+    double rate;
+    Py_ssize_t max_samples;
+    int max_frames, only_marked_threads;
+    unsigned long long seed;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!dnipK:start", names, &PyContextVar_Type,
+                                     &variable, &rate, &max_samples, &max_frames,
+                                     &only_marked_threads, &seed)) {
+        return NULL;
+    }
+    if (!(rate >= 1) || max_samples < 16 || max_samples > (1 << 26) || max_frames < 1
+        || max_frames > MAX_FRAMES) {
+        PyErr_Format(PyExc_ValueError,
+                     "rate is at least 1, max_samples 16 to %d, max_frames 1 to %d", 1 << 26,
+                     MAX_FRAMES);
+        return NULL;
+    }
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_RuntimeError, "only the main interpreter can be recorded");
+        return NULL;
+    }
+    if (heap.enabled) {
+        PyErr_SetString(PyExc_RuntimeError, "the sampled heap engine runs already");
+        return NULL;
+    }
+
+    size_t cells = 1 << 16;
+    while (cells < (size_t)max_samples * 8) {
+        cells *= 2;
+    }
+    uint8_t *filter = calloc(cells, 1);
+    if (filter == NULL) {
+        return PyErr_NoMemory();
+    }
+    lock_heap();
+    free(heap.filter);
+    heap.filter = filter;
+    heap.filter_mask = (1 << 16) - 1;
+    heap.filter_mask_limit = cells - 1;
+    heap.rate = rate;
+    heap.max_samples = (size_t)max_samples;
+    heap.max_frames = max_frames;
+    heap.only_marked_threads = only_marked_threads;
+    heap.start_ns = monotonic_ns();
+    heap.live_bytes = heap.live_blocks = 0;
+    last_stack.depth = 0;
+    heap.points = heap.dropped = heap.thinned = 0;
+    seed_random(seed);
+    bool ready = ROOM(heap.nodes);
+    if (ready) {
+        heap.nodes.items[heap.nodes.count++] = (node_t){.parent = NO_NODE}; /* the root */
+    }
+    heap.epoch++;
+    unlock_heap();
+    if (!ready) {
+        return PyErr_NoMemory();
+    }
+    Py_XSETREF(heap.unit_variable, Py_NewRef(variable));
+    install();
+    heap.enabled = true;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    if (!heap.enabled) {
+        Py_RETURN_NONE;
+    }
+    heap.enabled = false;
+    uninstall();
+    lock_heap();
+    node_t *nodes = heap.nodes.items;
+    size_t count = heap.nodes.count;
+    heap.nodes.items = NULL;
+    DROP_ARRAY(heap.nodes);
+    DROP_ARRAY(heap.samples);
+    DROP_ARRAY(heap.pairs);
+    DROP_ARRAY(heap.free_pairs);
+    DROP_ARRAY(heap.changed_pairs);
+    DROP_ARRAY(heap.units);
+    DROP_ARRAY(heap.changed_units);
+    DROP_ARRAY(heap.changed_nodes);
+    drop_index(&heap.sample_index);
+    drop_index(&heap.pair_index);
+    drop_index(&heap.unit_index);
+    drop_index(&heap.node_index);
+    drop_index(&heap.step_index);
+    unlock_heap();
+    for (size_t i = 1; i < count; i++) {
+        Py_DECREF(nodes[i].code); /* may free memory, so not under the lock */
+    }
+    free(nodes);
+    Py_CLEAR(heap.unit_variable);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+abandon(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    heap.enabled = false;
+    uninstall();
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+rehook(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    bool missing = false;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(heap.hooks); i++) {
+        missing |= !is_hooked(&heap.hooks[i]);
+    }
+    if (missing && heap.enabled) {
+        install();
+    }
+    return PyBool_FromLong(missing);
+}
+
+static PyObject *
+mark_thread(PyObject *Py_UNUSED(module), PyObject *belongs)
+{
+    int inside = PyObject_IsTrue(belongs);
+    if (inside < 0) {
+        return NULL;
+    }
+    mine.epoch = heap.epoch;
+    mine.membership = inside ? INSIDE : OUTSIDE;
+    lock_heap();
+    mine.countdown = inside ? next_gap() : FAR_AWAY;
+    unlock_heap();
+    Py_RETURN_NONE;
+}
+
+/* What changed is copied under the lock and becomes Python objects after it: making them frees and
+ * allocates, and the hooks take the same lock. */
+
+static PyObject *
+as_bytes(int64_t *numbers, size_t count) /* takes over `numbers` */
+{
+    if (numbers == NULL) {
+        return PyErr_NoMemory();
+    }
+    PyObject *result = PyBytes_FromStringAndSize((const char *)numbers,
+                                                 (Py_ssize_t)(count * sizeof *numbers));
+    free(numbers);
+    return result;
+}
+
+static PyObject *
+drain_pairs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    lock_heap();
+    size_t at = 0;
+    int64_t *rows = malloc((heap.changed_pairs.count * 4 + 1) * sizeof *rows);
+    for (size_t i = 0; rows != NULL && i < heap.changed_pairs.count; i++) {
+        uint32_t position = heap.changed_pairs.items[i];
+        pair_t *pair = &heap.pairs.items[position];
+        if (pair->blocks != 0 || pair->told) { /* what came and went in between is no change */
+            rows[at++] = pair->unit;
+            rows[at++] = pair->node;
+            rows[at++] = pair->bytes;
+            rows[at++] = whole_blocks(pair->blocks);
+        }
+        pair->changed = false;
+        pair->told = pair->blocks != 0;
+        if (pair->blocks == 0 && ROOM(heap.free_pairs)) {
+            take_out(&heap.pair_index, (uint64_t)pair->unit, pair->node);
+            heap.free_pairs.items[heap.free_pairs.count++] = position;
+        }
+    }
+    if (rows != NULL) {
+        heap.changed_pairs.count = 0;
+    }
+    unlock_heap();
+    return as_bytes(rows, at);
+}
+
+static PyObject *
+drain_nodes(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    lock_heap();
+    size_t at = 0;
+    int64_t *rows = malloc((heap.changed_nodes.count * 3 + 1) * sizeof *rows);
+    for (size_t i = 0; rows != NULL && i < heap.changed_nodes.count; i++) {
+        node_t *node = &heap.nodes.items[heap.changed_nodes.items[i]];
+        rows[at++] = heap.changed_nodes.items[i];
+        rows[at++] = node->bytes;
+        rows[at++] = whole_blocks(node->blocks);
+        node->changed = false;
+    }
+    if (rows != NULL) {
+        heap.changed_nodes.count = 0;
+    }
+    unlock_heap();
+    return as_bytes(rows, at);
+}
+
+static PyObject *
+drain_units(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    lock_heap();
+    size_t at = 0;
+    int64_t *rows = malloc((heap.changed_units.count * 4 + 1) * sizeof *rows);
+    for (size_t i = 0; rows != NULL && i < heap.changed_units.count; i++) {
+        unit_t *unit = &heap.units.items[heap.changed_units.items[i]];
+        rows[at++] = unit->unit;
+        rows[at++] = unit->born_bytes;
+        rows[at++] = unit->live_bytes;
+        rows[at++] = unit->peak_bytes;
+        unit->changed = false;
+    }
+    if (rows != NULL) {
+        heap.changed_units.count = 0;
+    }
+    unlock_heap();
+    return as_bytes(rows, at);
+}
+
+static PyObject *
+nodes(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_ssize_t from;
+    if (!PyArg_ParseTuple(args, "n:nodes", &from)) {
+        return NULL;
+    }
+    PyObject *result = PyList_New(0);
+    if (result == NULL) {
+        return NULL;
+    }
+    for (size_t i = from < 1 ? 1 : (size_t)from;; i++) {
+        lock_heap();
+        bool there = i < heap.nodes.count;
+        node_t node = there ? heap.nodes.items[i] : (node_t){0};
+        unlock_heap();
+        if (!there) {
+            return result;
+        }
+        PyObject *item = Py_BuildValue("(IOOi)", node.parent, node.code->co_filename,
+                                       node.code->co_qualname, node.line);
+        if (item == NULL || PyList_Append(result, item) < 0) {
+            Py_XDECREF(item);
+            Py_DECREF(result);
+            return NULL;
+        }
+        Py_DECREF(item);
+    }
+}
+
+static PyObject *
+samples(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    lock_heap();
+    size_t at = 0;
+    int64_t *rows = malloc((heap.samples.count * 7 + 1) * sizeof *rows);
+    for (size_t i = 0; rows != NULL && i < heap.samples.count; i++) {
+        sample_t *sample = &heap.samples.items[i];
+        rows[at++] = (int64_t)sample->address;
+        rows[at++] = (int64_t)sample->size;
+        rows[at++] = sample->weight;
+        rows[at++] = heap.pairs.items[sample->pair].unit;
+        rows[at++] = heap.pairs.items[sample->pair].node;
+        rows[at++] = sample->birth_ns;
+        rows[at++] = (int64_t)sample->thread;
+    }
+    unlock_heap();
+    return as_bytes(rows, at);
+}
+
+static PyObject *
+picks(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer sizes;
+    double rate;
+    unsigned long long seed;
+    if (!PyArg_ParseTuple(args, "y*dK:picks", &sizes, &rate, &seed)) {
+        return NULL;
+    }
+    size_t count = (size_t)sizes.len / sizeof(int64_t), at = 0;
+    const int64_t *size = sizes.buf;
+    int64_t *rows = heap.enabled ? NULL : malloc((count * 3 + 1) * sizeof *rows);
+    if (rows != NULL) {
+        heap.rate = rate;
+        seed_random(seed);
+        int64_t countdown = next_gap();
+        for (size_t i = 0; i < count; i++) {
+            if ((countdown -= size[i]) <= 0) {
+                rows[at++] = (int64_t)i;
+                rows[at++] = weight_of((size_t)size[i]);
+                rows[at++] = blocks_of((size_t)size[i]);
+                countdown = next_gap();
+            }
+        }
+    }
+    PyBuffer_Release(&sizes);
+    if (heap.enabled) {
+        PyErr_SetString(PyExc_RuntimeError, "not while the engine runs");
+        return NULL;
+    }
+    return as_bytes(rows, at);
+}
+
+static PyObject *
+coarsen(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    lock_heap();
+    if (heap.enabled) {
+        thin_samples();
+    }
+    unlock_heap();
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+status(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    lock_heap();
+    size_t tables = heap.samples.capacity * sizeof(sample_t)
+                    + heap.pairs.capacity * sizeof(pair_t)
+                    + heap.units.capacity * sizeof(unit_t)
+                    + heap.nodes.capacity * sizeof(node_t)
+                    + (heap.sample_index.mask + heap.pair_index.mask + heap.unit_index.mask
+                       + heap.node_index.mask + heap.step_index.mask)
+                          * sizeof(slot_t)
+                    + heap.filter_mask_limit;
+    double rate = heap.rate;
+    size_t live_samples = heap.samples.count, known_nodes = heap.nodes.count;
+    int64_t live_bytes = heap.live_bytes, live_blocks = whole_blocks(heap.live_blocks);
+    uint64_t points = heap.points, dropped = heap.dropped, thinned = heap.thinned;
+    bool enabled = heap.enabled;
+    unlock_heap();
+    return Py_BuildValue(
+        "{s:O,s:d,s:K,s:n,s:n,s:L,s:L,s:K,s:K,s:n,s:L,s:L}", "enabled",
+        enabled ? Py_True : Py_False, "rate", rate, "points", (unsigned long long)points, "samples", (Py_ssize_t)live_samples, "nodes", (Py_ssize_t)known_nodes,
+        "live_bytes", (long long)live_bytes, "live_blocks", (long long)live_blocks, "dropped",
+        (unsigned long long)dropped, "thinned", (unsigned long long)thinned, "own_bytes",
+        (Py_ssize_t)tables, "arena_count", (long long)heap.arena_count, "arena_bytes",
+        (long long)heap.arena_bytes);
+}
+
+static PyMethodDef functions[] = {
+    {"start", (PyCFunction)(void (*)(void))start, METH_VARARGS | METH_KEYWORDS,
+     "Begin to sample: unit_variable, rate (mean gap in bytes), max_samples, max_frames,\n"
+     "only_marked_threads, seed."},
+    {"stop", stop, METH_NOARGS, "Stop sampling and forget everything."},
+    {"abandon", abandon, METH_NOARGS, "In a forked child: take the hooks out, touch nothing else."},
+    {"coarsen", coarsen, METH_NOARGS, "Double the mean gap, and thin the samples to match."},
+    {"picks", picks, METH_VARARGS,
+     "What would be picked of blocks of the given sizes (int64), by the same arithmetic, for\n"
+     "checking it: rows of int64 (position, weight, blocks in 1/1024)."},
+    {"rehook", rehook, METH_NOARGS,
+     "Put back hooks that another tool took out; returns whether any were missing."},
+    {"mark_thread", mark_thread, METH_O,
+     "Say whether the calling thread belongs to the run (True) or to the workbench (False)."},
+    {"drain_pairs", drain_pairs, METH_NOARGS,
+     "The pairs that changed since the last call: rows of int64 (unit, node, bytes, blocks)."},
+    {"drain_nodes", drain_nodes, METH_NOARGS,
+     "The nodes whose sums changed since the last call: rows of int64 (node, bytes, blocks)."},
+    {"drain_units", drain_units, METH_NOARGS,
+     "The units that changed since the last call: rows of int64 (unit, born, live, peak bytes)."},
+    {"nodes", nodes, METH_VARARGS,
+     "The nodes from a number on: (parent, file, function, line); node 0 is the root."},
+    {"samples", samples, METH_NOARGS,
+     "The live samples: rows of int64 (address, size, weight, unit, node, birth_ns, thread)."},
+    {"status", status, METH_NOARGS, "Rate, numbers of samples and nodes, totals, arenas, drops."},
+    {NULL, NULL, 0, NULL},
+};
+
+static int
+execute(PyObject *Py_UNUSED(module))
+{
+    static bool once;
+    /* A thread outside the GIL may hold the lock at the moment of a fork, and not exist in the
+     * child. */
+    if (!once && pthread_atfork(lock_heap, unlock_heap, unlock_heap) != 0) {
+        PyErr_SetString(PyExc_OSError, "pthread_atfork failed");
+        return -1;
+    }
+    once = true;
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, execute},
+#ifdef Py_mod_multiple_interpreters
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "_heap",
+    .m_doc = "The core of the sampled heap engine; see sampled.py for its face.",
+    .m_methods = functions,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC
+PyInit__heap(void)
+{
+    return PyModuleDef_Init(&definition);
+}
