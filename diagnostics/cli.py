@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-from diagnostics.commands import app, list_, run, show
 from diagnostics.errors import Page87Error
 from diagnostics.version import __version__
 
@@ -18,6 +17,17 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status, see docs/command-line.md."""
+    try:
+        return _main(arguments)
+    except KeyboardInterrupt:  # before a run began, or where there was none
+        print("page87: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _main(arguments: Sequence[str] | None) -> int:
+    # Here, since this takes a third of a second, in which Ctrl-C may come as well.
+    from diagnostics.commands import app, list_, run, show
+
     parser = argparse.ArgumentParser(
         prog="page87",
         description="Which page of the document does the memory belong to?",
@@ -40,9 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has had enough; Python must not complain about it at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:  # before a run began, or where there was none
-        print("page87: interrupted", file=sys.stderr)
-        return INTERRUPTED
     return status
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import traceback
-
 from diagnostics.errors import RunCancelled
 from diagnostics.recording.model import Outcome
+from diagnostics.recording.texts import message_of, storable, traceback_of
 
 
 def outcome_of(error: BaseException | None, t_ns: int, last_unit: int) -> Outcome:
@@ -20,17 +19,19 @@ def outcome_of(error: BaseException | None, t_ns: int, last_unit: int) -> Outcom
     if isinstance(error, SystemExit):
         # As the interpreter itself takes it: nothing is 0, a number is itself, all else is 1.
         status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if not -(2**31) <= status < 2**31:
+            status = -1  # again as the interpreter: what is no C int
         if status == 0:
             return Outcome("finished", "The program ended itself.", t_ns, last_unit, exit_status=0)
         reason = f"The program ended itself with exit status {status}{at}."
         return Outcome("exited", reason, t_ns, last_unit, exit_status=status)
-    name = type(error).__name__
+    name = storable(type(error).__name__)
     return Outcome(
         "raised",
         f"{name} left the loader{at}.",
         t_ns,
         last_unit,
         error_type=name,
-        error_message=str(error),
-        traceback="".join(traceback.format_exception(error)),
+        error_message=message_of(error),
+        traceback=traceback_of(error),
     )

@@ -8,25 +8,33 @@ import inspect
 import os
 import platform
 import shlex
-import sqlite3
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
-from diagnostics.errors import Page87Error, RecorderBusyError
+from diagnostics.errors import RecorderBusyError, UsageError
 from diagnostics.outcomes import outcome_of
 from diagnostics.probes.base import Budget, Probe, Session
 from diagnostics.probes.crew import ProbeCrew
 from diagnostics.recording.liveness import writer_identity
 from diagnostics.recording.model import LogEntry, LogLevel, Outcome, ProbeStatus, UnitRow
 from diagnostics.recording.places import new_path
-from diagnostics.recording.writer import RecordingWriter
+from diagnostics.recording.texts import message_of
+from diagnostics.recording.writer import RecordingWriter, is_about_the_file
+from diagnostics.settings import (
+    checked_frames,
+    checked_lines,
+    checked_mapping,
+    checked_text,
+    checked_tick,
+)
 from diagnostics.units import UnitBook, activate, current_unit, unit_variable
 from diagnostics.version import __version__
 
@@ -47,7 +55,7 @@ def record(
     *,
     engine: str = "default",
     frames: int | None = None,
-    lines: Sequence[str] = (),
+    lines: str | Iterable[str] = (),
     **options: Any,
 ) -> Recorder:
     """Record what runs inside ``with``, or inside each call of the decorated function.
@@ -59,7 +67,8 @@ def record(
     ``Recorder``.
 
     Raises ``RecordingError`` when the file exists or cannot be made, ``RecorderBusyError`` when
-    this process records already, ``UsageError`` for an unknown engine or function.
+    this process records already, ``UsageError`` for an unknown engine or function and for
+    settings that make no sense.
     """
     return Recorder(path, engine=engine, frames=frames, lines=lines, **options)
 
@@ -78,7 +87,7 @@ class Recorder:
         *,
         engine: str = "default",
         frames: int | None = None,
-        lines: Sequence[str] = (),
+        lines: str | Iterable[str] = (),
         types: bool = True,
         tick_s: float = 0.1,
         name: str = "",
@@ -88,22 +97,25 @@ class Recorder:
         is_workbench_thread: Callable[[int], bool] = lambda thread: False,
     ) -> None:
         self._given_path = Path(path) if path is not None else None
-        self._name = name
+        self._name = checked_text("name", name)
         self._settings: dict[str, Any] = {
-            "engine": engine,
-            "frames": frames,
-            "lines": list(lines),
+            "engine": checked_text("engine", engine),
+            "frames": checked_frames(frames),
+            "lines": checked_lines(lines),
             "types": types,
-            "tick_s": tick_s,
+            "tick_s": checked_tick(tick_s),
         }
         self._meta: dict[str, Any] = {
-            "command": command or shlex.join(sys.argv),
-            "document": dict(document) if document else None,
-            "versions": {"page87": __version__, **(versions or {})},
+            "command": checked_text("command", command) or shlex.join(sys.argv),
+            "document": checked_mapping("document", document) or None,
+            "versions": {"page87": __version__, **checked_mapping("versions", versions)},
         }
         self._is_workbench_thread = is_workbench_thread
         self._thread: threading.Thread | None = None
         self._described: dict[str, Any] | None = None
+        self._started = False
+        self._outcome: Outcome | None = None
+        self._ending = threading.RLock()  # a signal handler may stop what is just being stopped
 
     # -- start and stop --------------------------------------------------------------------------
 
@@ -121,6 +133,14 @@ class Recorder:
             self.stop(error)
 
     def __call__(self, function: Function) -> Function:
+        if inspect.isclass(function):
+            raise TypeError("a class cannot be recorded: decorate the method that does the work")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(
+                "a generator runs while it is iterated: put the loop over it inside"
+                " `with record(...)`, or decorate the function that iterates it"
+            )
+
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -152,45 +172,67 @@ class Recorder:
             _active = self
         try:
             self._crew.start(probes)
-        except Page87Error:
+            self._tick()
+            self._thread = thread = threading.Thread(
+                target=self._run, name="page87-recorder", daemon=True
+            )
+            thread.start()
+        except BaseException:
             _active = None
+            self._crew.stop()
             self._writer.close()
             self.path.unlink()
             raise
-        self._tick()
         atexit.register(self._interpreter_exits)
-        self._thread = thread = threading.Thread(
-            target=self._run, name="page87-recorder", daemon=True
-        )
-        thread.start()
+        self._started = True
         activate(self.book)
 
     def stop(self, error: BaseException | None = None) -> Outcome:
-        """End the recording; ``error`` is what ended the run, None if it finished."""
+        """End the recording; ``error`` is what ended the run, None if it finished.
+
+        Once stopped, a further call (also from another thread) changes nothing and returns the
+        same outcome. Raises ``UsageError`` for a recorder that records nothing here.
+        """
+        if not self._started or self._pid != os.getpid():
+            raise UsageError(
+                "This recorder records nothing in this process.",
+                "Call start() first, in the process that calls stop().",
+            )
+        with self._ending:
+            if self._outcome is None:
+                self._end(error)
+            return cast(Outcome, self._outcome)
+
+    def _end(self, error: BaseException | None) -> None:
         global _active
         activate(None)
-        self.book.close(error)
-        self._crew.stop()
-        self._stop_event.set()
-        if self._thread is not None:
-            self._thread.join()
-        atexit.unregister(self._interpreter_exits)
-        outcome = outcome_of(error, self.now_ns(), self.book.last_index)
+        self._outcome = outcome_of(error, self.now_ns(), self.book.last_index)
         try:
-            self._finish(outcome)
-        except sqlite3.DatabaseError as problem:
-            _complain(f"the end of {self.path} is missing ({problem}); what came before is kept.")
+            self.book.close(error)
+            self._crew.stop()
+            self._stop_event.set()
+            if self._thread is not None:
+                self._thread.join()
+            atexit.unregister(self._interpreter_exits)
+            self._outcome = replace(self._outcome, t_ns=self.now_ns())
+            self._finish(self._outcome)
+        except Exception as problem:  # noqa: BLE001 - the run has its own end, whatever ours is
+            what = message_of(problem)
+            _complain(f"the end of {self.path} is missing ({what}); what came before is kept.")
         finally:
             _active = None
-        return outcome
 
     def request_cancel(self) -> None:
         """Ask the run to stop: ``RunCancelled`` is raised at its next unit mark."""
         self.book.cancel_requested = True
 
     def describe(self, document: Mapping[str, Any]) -> None:
-        """Add to what the recording says about the document, once it was opened."""
-        self._described = {**(self._meta["document"] or {}), **document}
+        """Add to what the recording says about the document, once it was opened.
+
+        Raises ``UsageError`` where JSON cannot hold it.
+        """
+        told = checked_mapping("document", document)
+        self._described = {**(self._meta["document"] or {}), **told}
 
     def now_ns(self) -> int:
         """Monotonic nanoseconds since the start of the recording."""
@@ -213,6 +255,10 @@ class Recorder:
         self._stop_event = threading.Event()
         self._cpu_ns = 0
         self._lost_ticks = 0
+        self._dropped = 0
+        self._dropped_kinds: set[str] = set()
+        self._started = False
+        self._outcome = None
         self._written_total: tuple[str, int] | None = None
         self._described = None
 
@@ -287,15 +333,35 @@ class Recorder:
         try:
             self._write()
             self._writer.commit()
-        except sqlite3.DatabaseError as problem:
-            self._cut_off(problem)
+        except Exception as problem:  # noqa: BLE001 - this thread must outlive whatever it meets
+            if is_about_the_file(problem):
+                self._cut_off(problem)
+            else:
+                self._drop(problem)
         self._cpu_ns += time.thread_time_ns() - start
 
     def _write(self) -> None:
         t_ns = self.now_ns()
-        self._write_units()
-        self._crew.tick(self._writer, t_ns)
+        self._keep(self._write_units)
+        self._keep(self._crew.tick, self._writer, t_ns)
         self._write_account()
+
+    def _keep(self, write: Callable[..., None], *args: Any) -> None:
+        """Write; what cannot be stored is left out, so that the rest is not lost with it."""
+        try:
+            write(*args)
+        except Exception as problem:  # one bad value must not cost the others
+            if is_about_the_file(problem):
+                raise
+            self._drop(problem)
+
+    def _drop(self, problem: Exception) -> None:
+        self._dropped += 1
+        kind = type(problem).__name__
+        if kind not in self._dropped_kinds:
+            self._dropped_kinds.add(kind)
+            text = f"something could not be stored and was left out ({kind}: {message_of(problem)})"
+            self.log("error", "recorder", text)
 
     def _write_units(self) -> None:
         rows: dict[int, UnitRow] = {}
@@ -308,35 +374,44 @@ class Recorder:
                 rows.pop(change, None)
                 withdrawn.add(change)
         self._writer.drop_units(withdrawn)
-        self._writer.put_units(rows.values())
-        if self._described is not None:
-            self._writer.put_meta({"document": self._described or None, "opened": True})
-            self._described = None
+        try:
+            self._writer.put_units(rows.values())
+        except Exception as problem:  # one of them cannot be stored: which one?
+            if is_about_the_file(problem):
+                raise
+            for row in rows.values():
+                self._keep(self._writer.put_units, [row])
+        described, self._described = self._described, None
+        if described is not None:
+            self._writer.put_meta({"document": described or None, "opened": True})
         if self.book.expected != self._written_total and self.book.expected is not None:
             kind, total = self.book.expected
-            self._writer.put_meta({"unit_total": {"kind": kind, "total": total}})
             self._written_total = self.book.expected
+            self._writer.put_meta({"unit_total": {"kind": kind, "total": total}})
 
     def _write_account(self) -> None:
         """The log, and what each probe and the recorder itself have cost so far."""
         while self._log:
             entry = self._log.popleft()
-            self._writer.add_log(entry.t_ns, entry.level, entry.source, entry.message)
-        own = ProbeStatus("recorder", "on", "", self._cpu_ns, self._lost_ticks)
-        self._writer.put_probes([*self._crew.statuses(), own])
+            self._keep(self._writer.add_log, entry.t_ns, entry.level, entry.source, entry.message)
+        own = ProbeStatus("recorder", "on", "", self._cpu_ns, self._lost_ticks + self._dropped)
+        for status in (*self._crew.statuses(), own):
+            self._keep(self._writer.put_probes, [status])
 
     def _finish(self, outcome: Outcome) -> None:
         start = time.thread_time_ns()
-        if not self._lost_ticks:
-            t_ns = self.now_ns()
-            self._write_units()
-            self._crew.finish(self._writer, t_ns)
-            self._cpu_ns += time.thread_time_ns() - start
-            self._write_account()
-        self._writer.put_outcome(outcome)
-        self._writer.close()
+        try:
+            if not self._lost_ticks:
+                t_ns = self.now_ns()
+                self._keep(self._write_units)
+                self._keep(self._crew.finish, self._writer, t_ns)
+                self._cpu_ns += time.thread_time_ns() - start
+                self._write_account()
+            self._writer.put_outcome(outcome)
+        finally:
+            self._writer.close()
 
-    def _cut_off(self, problem: sqlite3.DatabaseError) -> None:
+    def _cut_off(self, problem: Exception) -> None:
         """The file cannot grow: say so with the space kept for it, and let the run go on."""
         self._lost_ticks = 1
         t_ns = self.now_ns()
@@ -347,7 +422,7 @@ class Recorder:
             self._writer.add_log(t_ns, "error", "recorder", text)
             self._writer.put_meta({"cut_off": {"t_ns": t_ns, "reason": str(problem)}})
             self._writer.commit()
-        except sqlite3.DatabaseError:
+        except Exception:  # noqa: BLE001 - not even the last word: say it on the screen
             _complain(f"{self.path} ends here ({problem}); the run goes on.")
         self._crew.stop()
 
@@ -355,6 +430,7 @@ class Recorder:
 
     def abandon(self) -> None:
         """In a forked child: undo the hooks, and never touch the parent's file."""
+        self._ending = threading.RLock()  # another thread of the parent may have held the old one
         self._crew.abandon()
         # Closing the connection here, even at the child's end, would fold or delete the log that
         # the parent still writes: it is kept alive for ever.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import sys
 import threading
 from collections import deque
@@ -19,9 +20,16 @@ from typing import Any, Literal, Self, TypeVar, cast, overload
 
 from diagnostics.errors import RunCancelled
 from diagnostics.recording.model import UnitRow, UnitStatus
+from diagnostics.recording.texts import message_of, storable
 
 Item = TypeVar("Item")
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+_MOST_UNITS = 2**39 - 1
+"""Above it the ids of the series "alive", which carry a unit's index, leave 64 bits."""
+
+_MOST_OUTPUT = 2**63 - 1
 
 
 class Mark(int):
@@ -41,7 +49,11 @@ def current_unit() -> int:
 
 
 def produced(*, characters: int = 0, bytes: int = 0) -> None:  # noqa: A002 - the word for it
-    """Add to what the current unit has produced. Outside a unit this does nothing."""
+    """Add to what the current unit has produced. Outside a unit this does nothing.
+
+    Raises ``TypeError`` or ``ValueError`` for what is no whole number from 0 to 2**63 - 1.
+    """
+    characters, bytes = _amount("characters", characters), _amount("bytes", bytes)  # noqa: A001
     mark = unit_variable.get()
     if isinstance(mark, Mark):
         mark.book.add_output(mark, characters, bytes)
@@ -53,17 +65,18 @@ class unit:  # noqa: N801 - reads as a verb: with unit("page", 87)
     ``number`` becomes the unit's index where it is free in this recording; without one, and where
     the number was used before, the next free index is taken. Inside another unit nothing is
     marked: the outer one's number stays. An exception marks the unit failed, with its type and
-    message, and goes on to the caller untouched.
+    message, and goes on to the caller untouched. Raises ``TypeError`` for a kind or label that is
+    no text and a number that is no whole one, ``ValueError`` for one outside of 1 to 2**39 - 1.
 
     As a decorator it marks every call of a function or coroutine function as a unit of its own.
     """
 
     def __init__(self, kind: str = "page", number: int | None = None, *, label: str = "") -> None:
-        if number is not None and number < 1:
-            raise ValueError("units are numbered from 1; 0 means outside any unit")
-        self.kind = kind
-        self.number = number
-        self.label = label
+        self.kind = _text("kind", kind)
+        self.number = None if number is None else operator.index(number)
+        self.label = _text("label", label)
+        if self.number is not None and not 1 <= self.number <= _MOST_UNITS:
+            raise ValueError("units are numbered from 1 to 2**39 - 1; 0 means outside any unit")
         self._mark: Mark | None = None
 
     def __enter__(self) -> Self:
@@ -132,7 +145,13 @@ def units(
     The unit begins before the item is asked for, since that is where a lazy loader does its work.
     ``total`` is the number of items, for progress; a list, tuple or range tells it by itself.
     ``label`` names a unit from its index.
+
+    As any generator, the iterator belongs to one thread. Threads that share the work take their
+    items from a queue and mark each with ``unit``; one that asks while another is being served
+    gets Python's "generator already executing".
     """
+    _text("kind", kind)
+    total = None if total is None else operator.index(total)
     if isinstance(items, AsyncIterable):
         return _marked_async(items, kind, total, label)
     if total is None and isinstance(items, (list, tuple, range)):
@@ -220,6 +239,19 @@ class _Step:
             _leave(self._mark, self._previous)
 
 
+def _text(name: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"the {name} of a unit is a text, not {type(value).__name__}")
+    return value
+
+
+def _amount(name: str, value: int) -> int:
+    amount = operator.index(value)
+    if not 0 <= amount <= _MOST_OUTPUT:
+        raise ValueError(f"{name} is a whole number from 0 to 2**63 - 1")
+    return amount
+
+
 def _leave(mark: Mark, previous: int) -> None:
     # An iterator can be closed in another context than the one it ran in; that one's mark stays.
     if unit_variable.get() is mark:
@@ -264,6 +296,7 @@ class UnitBook:
         self._next = 1
         self._changes: deque[Change] = deque()
         self._last_left: tuple[UnitRow, tuple[CodeType, int]] | None = None
+        self._totals: dict[str, int] = {}
         self.expected: tuple[str, int] | None = None
         self.last_index = 0
         self.cancel_requested = False
@@ -281,8 +314,7 @@ class UnitBook:
         """
         if self.cancel_requested:
             raise RunCancelled
-        outer = unit_variable.get()
-        if isinstance(outer, Mark) and outer.book is self and self.is_open(outer):
+        if self._is_inside():
             return None
         with self._lock:
             index = number if number is not None and number not in self._used else self._next
@@ -290,8 +322,14 @@ class UnitBook:
             while self._next in self._used:
                 self._next += 1
         if not label:
-            label = make_label(index) if make_label else f"{kind} {number or index}"
-        row = UnitRow(index, kind, label, self._now_ns(), thread=threading.current_thread().name)
+            label = str(make_label(index)) if make_label else f"{kind} {number or index}"
+        row = UnitRow(
+            index,
+            storable(kind),
+            storable(label),
+            self._now_ns(),
+            thread=threading.current_thread().name,
+        )
         self._open[index] = _Open(row)
         self.last_index = index
         self._changes.append(row)
@@ -320,10 +358,10 @@ class UnitBook:
             unit_open.row,
             end_ns=self._now_ns(),
             status=status,
-            error_type=type(error).__name__ if error is not None else None,
-            error_message=str(error) if error is not None else None,
-            bytes=unit_open.bytes,
-            characters=unit_open.characters,
+            error_type=storable(type(error).__name__) if error is not None else None,
+            error_message=message_of(error) if error is not None else None,
+            bytes=min(unit_open.bytes, _MOST_OUTPUT),
+            characters=min(unit_open.characters, _MOST_OUTPUT),
         )
         self._changes.append(row)
         if place is not None:
@@ -342,6 +380,10 @@ class UnitBook:
         if self.last_index == index:
             self.last_index = max(self._used, default=0)
 
+    def _is_inside(self) -> bool:
+        outer = unit_variable.get()
+        return isinstance(outer, Mark) and outer.book is self and self.is_open(outer)
+
     def is_open(self, index: int) -> bool:
         return index in self._open
 
@@ -352,8 +394,15 @@ class UnitBook:
             unit_open.bytes += size
 
     def expect(self, kind: str, total: int) -> None:
-        """Note how many units there will be."""
-        self.expected = (kind, total)
+        """Note that a loop of ``total`` units begins; loops of one kind are added up.
+
+        A loop inside a unit marks nothing, and one that tells less than 1 tells nothing.
+        """
+        if total < 1 or self._is_inside():
+            return
+        with self._lock:
+            self._totals[kind] = self._totals.get(kind, 0) + total
+            self.expected = (storable(kind), self._totals[kind])
 
     def close(self, error: BaseException | None) -> None:
         """End what is still open, as the run ends with ``error`` or without one."""
@@ -371,8 +420,8 @@ class UnitBook:
                     replace(
                         row,
                         status=status,
-                        error_type=type(error).__name__,
-                        error_message=str(error),
+                        error_type=storable(type(error).__name__),
+                        error_message=message_of(error),
                     )
                 )
 

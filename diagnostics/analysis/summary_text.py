@@ -17,12 +17,29 @@ from diagnostics.analysis.summary_model import OutcomeInfo, SiteInfo, Summary
 
 _SHOWN_SITES = 5
 _SHOWN_FAILURES = 5
+_SHOWN_CHARACTERS = 2_000
+
+_CONTROLS = {
+    code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"
+}
 
 
 def summary_text(summary: Summary) -> str:
     """A run in some twenty lines: how it ended first, then memory, peaks and the top lines."""
     blocks = (headline(summary), _memory(summary), _peaks(summary), _sites(summary), _end(summary))
-    return "\n\n".join(text for block in blocks if (text := "\n".join(block)))
+    return printable("\n\n".join(text for block in blocks if (text := "\n".join(block))))
+
+
+def printable(text: str) -> str:
+    """``text`` with its control characters spelled out: a terminal would obey them."""
+    return text.translate(_CONTROLS)
+
+
+def _shortened(message: str) -> str:
+    left_out = len(message) - _SHOWN_CHARACTERS
+    if left_out <= 0:
+        return message
+    return f"{message[:_SHOWN_CHARACTERS]}… ({counted(left_out, 'character')} more, see --json)"
 
 
 def outcome_phrase(outcome: OutcomeInfo) -> str:
@@ -51,7 +68,7 @@ def headline(summary: Summary) -> Iterator[str]:
     if outcome.state != "finished":
         yield outcome.reason
     if outcome.error is not None and outcome.error.message:
-        yield f"{outcome.error.type}: {outcome.error.message}"
+        yield f"{outcome.error.type}: {_shortened(outcome.error.message)}"
 
 
 def _memory(summary: Summary) -> Iterator[str]:
@@ -87,7 +104,7 @@ def _peaks(summary: Summary) -> Iterator[str]:
     if units.failed:
         yield f"{counted(units.failed, units.kind)} failed"
         for failure in units.failures[:_SHOWN_FAILURES]:
-            yield f"  {failure.label}: {failure.error}"
+            yield f"  {failure.label}: {_shortened(failure.error)}"
         if units.failed > _SHOWN_FAILURES:
             yield f"  and {format_count(units.failed - _SHOWN_FAILURES)} more"
 
@@ -115,7 +132,7 @@ def _end(summary: Summary) -> Iterator[str]:
         if probe.state in ("missing", "failed"):
             yield f"Probe {probe.name} {probe.state}: {probe.detail}"
     for warning in summary.warnings:
-        yield f"{warning.level.capitalize()}: {warning.message}"
+        yield f"{warning.level.capitalize()}: {_shortened(warning.message)}"
     cost = summary.cost
     lost = f", {counted(cost.dropped, 'measurement')} lost" if cost.dropped else ""
     yield (

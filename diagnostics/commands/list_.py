@@ -9,6 +9,7 @@ from pathlib import Path
 
 from diagnostics.analysis.format import counted, format_bytes
 from diagnostics.analysis.library import LibraryEntry, list_recordings
+from diagnostics.analysis.summary_text import printable
 from diagnostics.errors import UsageError
 from diagnostics.recording.places import recordings_folder
 
@@ -40,7 +41,7 @@ def main(chosen: argparse.Namespace) -> int:
 
 def _row(entry: LibraryEntry) -> tuple[str, ...]:
     return (
-        entry.path.name,
+        printable(entry.path.name),
         entry.state or "cannot be read",
         counted(entry.units, entry.unit_kind) if entry.unit_kind else "",
         format_bytes(entry.peak_bytes) if entry.peak_bytes is not None else "",

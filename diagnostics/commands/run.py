@@ -13,15 +13,14 @@ from diagnostics import Recorder
 from diagnostics.commands.progress_bar import ProgressBar
 from diagnostics.commands.replacing import replaced
 from diagnostics.commands.show import report
-from diagnostics.commands.streams import Interrupts, interrupts, take_standard_output
-from diagnostics.errors import PasswordError, UsageError
+from diagnostics.commands.streams import Interrupts, Streams, interrupts, take_standard_output
+from diagnostics.errors import PasswordError, RecordingError, UsageError
 from diagnostics.launch.inline import run_plan
 from diagnostics.launch.plan import Measures, RunPlan
 from diagnostics.launch.supervisor import ChildRun
-from diagnostics.launch.verdicts import exit_status
+from diagnostics.launch.verdicts import exit_status, exit_status_of_child
 from diagnostics.loaders.base import LoadOptions
 from diagnostics.probes.heap import DEFAULT
-from diagnostics.recording.model import Outcome
 from diagnostics.recording.places import new_path
 from diagnostics.recording.reader import RecordingReader
 
@@ -60,23 +59,34 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
     parser.add_argument("subject", metavar="DOC|SCRIPT.py")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the script's own arguments")
+    rest = parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, help="the script's own arguments"
+    )
+    rest.required = False  # else argparse names it where only the document is missing
     parser.set_defaults(main=main, parser=parser)
 
 
 def main(chosen: argparse.Namespace) -> int:
     plan = _plan(_with_late_options(chosen))
     with ExitStack() as stack:
-        answer = stack.enter_context(take_standard_output()) if chosen.json else sys.stdout
+        answer = stack.enter_context(take_standard_output()) if chosen.json else None
+        streams = Streams()
         if chosen.force:
             stack.enter_context(replaced(plan.recording))
         hands_off = stack.enter_context(interrupts())
-        outcome = _run_with_password(plan, chosen, hands_off)
+        try:
+            status = _run_with_password(plan, chosen, hands_off)
+        finally:
+            streams.restore()
+        if not plan.recording.exists():
+            print(f"page87: {plan.recording} was deleted while it was written.", file=sys.stderr)
+            return status
         if chosen.json or not chosen.quiet:
-            report(plan.recording, answer, as_json=chosen.json)
+            report(plan.recording, answer or sys.stdout, as_json=chosen.json)
         if not chosen.json and not chosen.quiet:
-            print(f"\nRecording: {plan.recording}\nOpen it:   page87 app {plan.recording}")
-        return exit_status(outcome)
+            name = chosen.output or plan.recording
+            print(f"\nRecording: {name}\nOpen it:   page87 app {name}")
+        return status
 
 
 def _is_script(chosen: argparse.Namespace) -> bool:
@@ -100,8 +110,9 @@ def _with_late_options(chosen: argparse.Namespace) -> argparse.Namespace:
 def _plan(chosen: argparse.Namespace) -> RunPlan:
     subject = Path(chosen.subject)
     is_script = _is_script(chosen)
+    recording = chosen.output if chosen.output is not None else new_path(subject.stem)
     return RunPlan(
-        recording=chosen.output if chosen.output is not None else new_path(subject.stem),
+        recording=recording.absolute(),  # the loader may change to another folder
         document=None if is_script else subject,
         loader=chosen.loader,
         options=LoadOptions(password=chosen.password, encoding=chosen.encoding),
@@ -111,8 +122,11 @@ def _plan(chosen: argparse.Namespace) -> RunPlan:
     )
 
 
-def _run_with_password(plan: RunPlan, chosen: argparse.Namespace, hands_off: Interrupts) -> Outcome:
-    """Run; where the document turns out to be encrypted, ask for the password and run again."""
+def _run_with_password(plan: RunPlan, chosen: argparse.Namespace, hands_off: Interrupts) -> int:
+    """Run; where the document turns out to be encrypted, ask for the password and run again.
+
+    Returns the exit status, as does all that follows.
+    """
     try:
         return _run(plan, chosen, hands_off)
     except PasswordError:
@@ -129,14 +143,14 @@ def _run_with_password(plan: RunPlan, chosen: argparse.Namespace, hands_off: Int
     return _run(plan, chosen, hands_off)
 
 
-def _run(plan: RunPlan, chosen: argparse.Namespace, hands_off: Interrupts) -> Outcome:
+def _run(plan: RunPlan, chosen: argparse.Namespace, hands_off: Interrupts) -> int:
     wants_bar = sys.stderr.isatty() and not chosen.quiet
     bar = ProgressBar(plan.recording, sys.stderr) if wants_bar else None
     where = _in_child if chosen.child else _here
     return where(plan, bar, hands_off)
 
 
-def _here(plan: RunPlan, bar: ProgressBar | None, hands_off: Interrupts) -> Outcome:
+def _here(plan: RunPlan, bar: ProgressBar | None, hands_off: Interrupts) -> int:
     """In this process, in the main thread: signals and asyncio behave as in a plain run."""
 
     def started(recorder: Recorder) -> None:
@@ -148,15 +162,16 @@ def _here(plan: RunPlan, bar: ProgressBar | None, hands_off: Interrupts) -> Outc
         if bar is not None:
             bar.stop()
 
-    return run_plan(
+    outcome = run_plan(
         plan,
         on_started=started,
         on_ending=ending,
         is_workbench_thread=lambda thread: bar is not None and bar.thread == thread,
     )
+    return exit_status(outcome)
 
 
-def _in_child(plan: RunPlan, bar: ProgressBar | None, hands_off: Interrupts) -> Outcome:
+def _in_child(plan: RunPlan, bar: ProgressBar | None, hands_off: Interrupts) -> int:
     run = ChildRun(plan)
     try:
         run.start()
@@ -167,10 +182,15 @@ def _in_child(plan: RunPlan, bar: ProgressBar | None, hands_off: Interrupts) -> 
         hands_off.hold()
         run.cancel()
         run.wait()
+    except RecordingError:
+        if not run.deleted:
+            raise
     finally:
         if bar is not None:
             bar.stop()
+    if run.deleted and run.returncode is not None:
+        return exit_status_of_child(run.returncode)
     if run.error is not None:
         raise run.error
     with RecordingReader(plan.recording) as reader:
-        return reader.outcome()
+        return exit_status(reader.outcome())

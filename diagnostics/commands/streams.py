@@ -23,6 +23,36 @@ def take_standard_output() -> TextIO:
     return answer
 
 
+class Streams:
+    """Standard output and standard error as they were, whatever people's code does to them."""
+
+    def __init__(self) -> None:
+        self._streams = {1: sys.stdout, 2: sys.stderr}
+        # None: closed before we were started, so there is nothing to keep.
+        self._copies = {
+            number: os.dup(number) for number, stream in self._streams.items() if stream is not None
+        }
+
+    def restore(self) -> None:
+        """Open again what was closed, and undo a redirection."""
+        for number, copy in self._copies.items():
+            if not _is_same(number, copy):
+                os.dup2(copy, number)
+            if self._streams[number].closed:
+                self._streams[number] = os.fdopen(
+                    os.dup(copy), "w", encoding="utf-8", errors="backslashreplace"
+                )
+        sys.stdout, sys.stderr = self._streams[1], self._streams[2]
+
+
+def _is_same(number: int, copy: int) -> bool:
+    """Whether ``number`` still is what it was; it may be closed, and taken by another file."""
+    try:
+        return os.path.samestat(os.fstat(number), os.fstat(copy))
+    except OSError:
+        return False
+
+
 class Interrupts:
     """Lets Ctrl-C through until ``hold`` is called, and again behind ``with``."""
 

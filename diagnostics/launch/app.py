@@ -144,7 +144,7 @@ def run_app(settings: AppSettings, *, port: int | None, open_browser: bool) -> i
     ]
     url = f"http://{HOST}:{chosen}/"
     if settings.recordings:
-        url += f"overview?recording={quote(settings.recordings[0].name)}"
+        url += f"overview?recording={quote(os.fsencode(settings.recordings[0].name))}"
     signal.signal(signal.SIGTERM, _interrupt)  # else the server would be left behind
     server = subprocess.Popen(
         command, env={**os.environ, **settings.to_environment()}, stdout=subprocess.DEVNULL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -123,11 +124,21 @@ class _Run:
         if error is None and not recorder.book.last_index:
             recorder.log("warning", "units", _NO_UNITS)
         outcome = recorder.stop(error)
+        if isinstance(error, SystemExit):
+            _print_reason(error)
         del result
         if isinstance(error, Page87Error) and not outcome.last_unit:
             recorder.path.unlink(missing_ok=True)  # it holds nothing that ever ran
             raise error
         return outcome
+
+
+def _print_reason(error: SystemExit) -> None:
+    """What ``sys.exit("reason")`` says, where the interpreter would say it."""
+    if error.code is None or isinstance(error.code, int) or sys.stderr is None:
+        return
+    if not sys.stderr.closed:
+        print(error.code, file=sys.stderr, flush=True)  # noqa: T201
 
 
 @contextmanager

@@ -23,14 +23,16 @@ class Progress:
     @classmethod
     def of(cls, reader: RecordingReader) -> Self:
         """The progress of the recording in ``reader``, as of its last tick."""
-        expected = reader.meta().get("unit_total") or {}
+        told = reader.meta().get("unit_total")
+        expected = told if isinstance(told, dict) else {}
+        total = expected.get("total")
         last, count = reader.last_unit(), reader.unit_count()
         sample = reader.last_process()
         return cls(
             outcome=reader.outcome(),
             units=count,
-            kind=last.kind if last is not None else expected.get("kind", "page"),
-            total=expected.get("total"),
+            kind=last.kind if last is not None else str(expected.get("kind", "page")),
+            total=total if isinstance(total, int) else None,
             rss=sample.rss if sample is not None else None,
         )
 

@@ -9,13 +9,14 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from diagnostics.errors import Page87Error, RecordingError
 from diagnostics.launch.child import GRACE_S, WRONG_INPUT
 from diagnostics.launch.complaints import from_output
 from diagnostics.launch.plan import RunPlan
 from diagnostics.launch.relay import Relay
-from diagnostics.launch.verdicts import outcome_of_death
+from diagnostics.launch.verdicts import is_of_a_run, outcome_of_death
 from diagnostics.recording.reader import RecordingReader, set_outcome
 
 _START_PATIENCE_S = 30.0
@@ -32,8 +33,10 @@ class ChildRun:
     def __init__(self, plan: RunPlan) -> None:
         self.path: Path = plan.recording
         self.cancelling = False
+        self.deleted = False
         self.error: Page87Error | None = None
         self._plan = plan
+        self._recorded = False
         # Not the watcher's own end: a join() that Ctrl-C interrupts takes the thread for ended in
         # Python 3.11, and the next one returns at once.
         self._over = threading.Event()
@@ -58,13 +61,13 @@ class ChildRun:
         assert self._process.stdin is not None
         assert self._process.stderr is not None
         # Before that it can only say why it does not start, and that becomes the error.
-        self._relay = Relay(self._process.stderr, sys.stderr, only_if=self.path.exists)
+        self._relay = Relay(self._process.stderr, sys.stderr, only_if=self._records)
         with contextlib.suppress(BrokenPipeError):  # it died at once; its status tells more
             self._process.stdin.write(self._plan.to_json().encode() + b"\n")
             self._process.stdin.flush()
         self._watcher.start()
         deadline = time.monotonic() + _START_PATIENCE_S
-        while self.alive and not _has_begun(self.path) and time.monotonic() < deadline:
+        while self.alive and not self._has_begun() and time.monotonic() < deadline:
             time.sleep(0.02)
         if not self.alive and self.error is not None:
             raise self.error
@@ -72,6 +75,11 @@ class ChildRun:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The child's status as ``subprocess`` gives it; None while it lives."""
+        return self._process.returncode
 
     @property
     def alive(self) -> bool:
@@ -82,12 +90,34 @@ class ChildRun:
         if self.cancelling:
             return
         self.cancelling = True
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # it has ended by itself just now
+            self._process.stdin.write(b"\n")  # by this it knows whose SIGTERM it is
+            self._process.stdin.flush()
         self._process.terminate()
         threading.Thread(target=self._insist, name="page87-supervisor", daemon=True).start()
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait for the end of the run, its outcome written."""
         self._over.wait(timeout_s)
+
+    def _records(self) -> bool:
+        """Whether the recording is there, and this child's: another run may take the name."""
+        if not self._recorded:
+            writer = self._meta().get("writer")
+            self._recorded = isinstance(writer, dict) and writer.get("pid") == self.pid
+        return self._recorded and self.path.exists()
+
+    def _has_begun(self) -> bool:
+        """Whether the child records, and its input turned out to be right."""
+        return self._records() and "opened" in self._meta()
+
+    def _meta(self) -> dict[str, Any]:
+        try:
+            with RecordingReader(self.path) as reader:
+                return reader.meta()
+        except RecordingError:  # not there, or only just being made
+            return {}
 
     def _insist(self) -> None:
         try:
@@ -109,7 +139,7 @@ class ChildRun:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
         said = self._relay.last_words(_LAST_WORDS_S)
-        if self.path.exists():
+        if self._records():
             self._write_outcome(returncode, said)
         else:
             self.error = self._why_nothing_was_recorded(returncode, said)
@@ -118,6 +148,12 @@ class ChildRun:
         told = from_output(said) if returncode == WRONG_INPUT else None
         if told is not None:
             return told
+        if self._recorded or is_of_a_run(returncode):
+            self.deleted = True
+            return RecordingError(
+                f"{self.path} was deleted while it was written, so nothing is left of it.",
+                "Start the run again.",
+            )
         if self.cancelling:
             return Page87Error("The run was stopped before it could record.", "Start it again.")
         return Page87Error(
@@ -136,12 +172,3 @@ class ChildRun:
                 set_outcome(self.path, replace(death, traceback=said or None))
         except RecordingError as error:
             self.error = error
-
-
-def _has_begun(path: Path) -> bool:
-    """Whether the recording is there and its input turned out to be right."""
-    try:
-        with RecordingReader(path) as reader:
-            return "opened" in reader.meta()
-    except RecordingError:
-        return False

@@ -22,6 +22,16 @@ def exit_status(outcome: Outcome) -> int:
     return _STATUS[outcome.state]
 
 
+def is_of_a_run(returncode: int) -> bool:
+    """Whether a child with this status came as far as to record."""
+    return returncode in _STATUS.values()
+
+
+def exit_status_of_child(returncode: int) -> int:
+    """The exit status for a child whose recording is gone: its own, or 4 if a signal killed it."""
+    return returncode if returncode >= 0 else _STATUS["killed"]
+
+
 def outcome_of_death(returncode: int, last: Outcome, *, cancelled: bool) -> Outcome:
     """How a child ended that left no outcome: ``returncode`` as ``subprocess`` gives it.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any
 from diagnostics.errors import Page87Error
 from diagnostics.probes.base import Probe, ProbeMissingError, Session
 from diagnostics.recording.model import ProbeStatus
-from diagnostics.recording.writer import RecordingWriter
+from diagnostics.recording.texts import message_of
+from diagnostics.recording.writer import RecordingWriter, is_about_the_file
 
 
 class ProbeCrew:
@@ -89,18 +89,19 @@ class ProbeCrew:
     def _call(self, probe: Probe, hook: Callable[..., None], *args: Any) -> None:
         try:
             hook(*args)
-        except sqlite3.DatabaseError:
-            raise  # the file's trouble, not the probe's
-        except Exception as error:  # noqa: BLE001 - whatever a probe does, the run goes on
+        except Exception as error:  # whatever a probe does, the run goes on
+            if is_about_the_file(error):
+                raise  # not the probe's fault
             self._give_up(probe, error)
 
     def _give_up(self, probe: Probe, error: Exception) -> None:
         self._on = tuple(other for other in self._on if other is not probe)
         where = traceback.extract_tb(error.__traceback__)[-1]
-        text = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
+        place = f"{Path(where.filename).name}:{where.lineno}"
+        text = f"{type(error).__name__}: {message_of(error)} ({place})"
         try:
             probe.abandon()  # a probe that is out must not go on hooking into the interpreter
         except Exception as second:  # noqa: BLE001 - as above
-            text += f"; it could not be unhooked either ({second})"
+            text += f"; it could not be unhooked either ({message_of(second)})"
         self._session.log("error", probe.name, f"the probe failed and was taken out: {text}")
         self._ended.append(ProbeStatus(probe.name, "failed", text, probe.cost_ns, probe.dropped))

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from diagnostics.handles import Handle
 from diagnostics.recording.model import PeakMethod
 
 _STATUS = re.compile(rb"VmHWM:\s+(\d+) kB.*?VmRSS:\s+(\d+) kB", re.DOTALL)
@@ -35,27 +36,23 @@ class PeakMeter(Protocol):
 class ResidentSet:
     """Reads the resident set in bytes: about 2 us through procfs, 25 us through psutil elsewhere.
 
-    The file handle lives as long as the object, since other threads may be reading at any moment.
+    The handle lives as long as the object, since other threads may be reading at any moment.
     """
 
     def __init__(self) -> None:
-        self._statm = -1
+        self._statm: Handle | None = None
         self._page = os.sysconf("SC_PAGE_SIZE")
         try:
-            self._statm = os.open("/proc/self/statm", os.O_RDONLY)
+            self._statm = Handle(os.open("/proc/self/statm", os.O_RDONLY))
         except OSError:
             import psutil
 
             self._process = psutil.Process()
 
     def read(self) -> int:
-        if self._statm >= 0:
-            return int(os.pread(self._statm, 256, 0).split(b" ", 2)[1]) * self._page
+        if self._statm is not None:
+            return int(os.pread(self._statm.number, 256, 0).split(b" ", 2)[1]) * self._page
         return int(self._process.memory_info().rss)
-
-    def __del__(self) -> None:
-        if self._statm >= 0:
-            os.close(self._statm)
 
 
 class KernelMeter:
@@ -72,9 +69,8 @@ class KernelMeter:
     )
 
     def __init__(self) -> None:
-        self._status = self._clear = -1
-        self._status = os.open("/proc/self/status", os.O_RDONLY)
-        self._clear = os.open("/proc/self/clear_refs", os.O_WRONLY)
+        self._status = Handle(os.open("/proc/self/status", os.O_RDONLY))
+        self._clear = Handle(os.open("/proc/self/clear_refs", os.O_WRONLY))
         before = self.read()
         self.reset()
         after = self.read()
@@ -82,19 +78,16 @@ class KernelMeter:
             raise OSError("the kernel accepts the reset of VmHWM and ignores it")
 
     def read(self) -> Resident:
-        found = _STATUS.search(os.pread(self._status, _STATUS_BYTES, 0))
+        found = _STATUS.search(os.pread(self._status.number, _STATUS_BYTES, 0))
         if found is None:
             raise OSError("no VmHWM in /proc/self/status")
         peak, now = found.groups()
         return Resident(int(now) * 1024, int(peak) * 1024)
 
     def reset(self) -> None:
-        os.write(self._clear, _RESET_PEAK)
-
-    def __del__(self) -> None:
-        for handle in (self._status, self._clear):
-            if handle >= 0:
-                os.close(handle)
+        if not self._clear.is_ours:  # its number may be a file of the program's by now
+            raise OSError("the program closed the handle of clear_refs")
+        os.write(self._clear.number, _RESET_PEAK)
 
 
 class SampledMeter:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 _PROC = Path("/proc")
+_LARGEST_PID = (1 << 31) - 1
 
 
 def writer_identity() -> dict[str, Any]:
@@ -30,7 +31,7 @@ def writer_is_alive(identity: Mapping[str, Any]) -> bool | None:
     if identity.get("boot") != _boot_id() or identity.get("namespace") != _pid_namespace():
         return None
     pid, start = identity.get("pid"), identity.get("start")
-    if not isinstance(pid, int):
+    if not isinstance(pid, int) or not 0 < pid <= _LARGEST_PID:
         return None
     if start is not None:
         return bool(_start_time(pid) == start)

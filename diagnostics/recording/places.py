@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import time
 from pathlib import Path
 
@@ -35,13 +36,13 @@ def _data_folder() -> Path:
 
 
 def new_path(name: str, folder: Path | None = None) -> Path:
-    """A path for a new recording called after ``name`` and the time, not taken at this moment."""
+    """A path for a new recording called after ``name`` and the time.
+
+    Four random digits tell apart what several processes begin in the same second.
+    """
     folder = folder or recordings_folder()
     stem = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "run"
     stamped = f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
-    path = folder / f"{stamped}{SUFFIX}"
-    counter = 2
-    while path.exists():
-        path = folder / f"{stamped}-{counter}{SUFFIX}"
-        counter += 1
+    while (path := folder / f"{stamped}-{secrets.token_hex(2)}{SUFFIX}").exists():
+        pass
     return path

@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from types import NoneType
+from typing import Any, Literal, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 from urllib.parse import quote
 
 from diagnostics.errors import RecordingError
@@ -39,11 +41,22 @@ from diagnostics.recording.model import (
 from diagnostics.recording.writer import Series, fold_log, put_outcome
 
 Row = TypeVar("Row")
+Allowed = tuple[frozenset[type], ...]
+"""For each column the types that a value in it may have."""
+
+_WHOLE = frozenset({int})
+_TEXT = frozenset({str})
+_BYTES = frozenset({bytes})
+_WHOLE_OR_NONE = frozenset({int, NoneType})
+_FRAME: Allowed = (_WHOLE, _WHOLE, _WHOLE, _BYTES)  # t_ns, unit, key, payload
 
 # Where the writer belongs to another machine or container, a file that grew this recently lives.
 _LIVE_WITHIN_S = 5.0
 
 _END_OF_TIME = (1 << 63) - 1
+
+# A UnicodeDecodeError comes from an error message of SQLite that quotes the damaged text.
+_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +112,10 @@ class RecordingReader:
 
     def meta(self) -> dict[str, Any]:
         """Everything known about the run: command, versions, document, settings, start."""
-        rows = self._query("SELECT key, value FROM meta")
+        rows = self._query((_TEXT, _TEXT), "SELECT key, value FROM meta")
         try:
-            return {key: json.loads(value) for key, value in rows}
-        except ValueError as error:
+            return {key: json.loads(value, parse_constant=_refuse) for key, value in rows}
+        except (ValueError, RecursionError) as error:
             raise _damaged(self.path, error) from error
 
     def outcome(self) -> Outcome:
@@ -110,9 +123,10 @@ class RecordingReader:
         rows = self._rows(Outcome, "outcome", columns=_names(Outcome))
         if rows:
             return rows[0]
-        last_unit = self._query('SELECT coalesce(max("index"), 0) FROM units')[0][0]
+        last_unit = self._number('SELECT coalesce(max("index"), 0) FROM units')
         t_ns = self.last_ns()
-        alive = writer_is_alive(self.meta().get("writer", {}))
+        writer = self.meta().get("writer")
+        alive = writer_is_alive(writer if isinstance(writer, dict) else {})
         if alive is None and self._age_s() < _LIVE_WITHIN_S:
             alive = True
         if alive:
@@ -126,14 +140,12 @@ class RecordingReader:
 
     def last_ns(self) -> int:
         """The time of the last thing recorded."""
-        return int(
-            self._query(
-                "SELECT max("
-                " (SELECT coalesce(max(t_ns), 0) FROM process),"
-                " (SELECT coalesce(max(t_ns), 0) FROM frames),"
-                " (SELECT coalesce(max(end_ns), 0) FROM units),"
-                " (SELECT coalesce(max(t_ns), 0) FROM outcome))"
-            )[0][0]
+        return self._number(
+            "SELECT max("
+            " (SELECT coalesce(max(t_ns), 0) FROM process),"
+            " (SELECT coalesce(max(t_ns), 0) FROM frames),"
+            " (SELECT coalesce(max(end_ns), 0) FROM units),"
+            " (SELECT coalesce(max(t_ns), 0) FROM outcome))"
         )
 
     # -- rows ----------------------------------------------------------------------------------
@@ -146,7 +158,7 @@ class RecordingReader:
 
     def unit_count(self) -> int:
         """How many units were begun."""
-        return int(self._query("SELECT count(*) FROM units")[0][0])
+        return self._number("SELECT count(*) FROM units")
 
     def last_unit(self) -> UnitRow | None:
         """The unit that began last."""
@@ -197,6 +209,7 @@ class RecordingReader:
 
     def sites(self, *, after_id: int = 0) -> dict[int, Site]:
         rows = self._query(
+            _allowed(Site),
             "SELECT sites.id, parent, path, line, function FROM sites"
             " JOIN files ON files.id = sites.file WHERE sites.id > ? ORDER BY sites.id",
             after_id,
@@ -207,6 +220,7 @@ class RecordingReader:
         """The source lines that were kept of ``file``: number -> text. Empty if none were."""
         return dict(
             self._query(
+                (_WHOLE, _TEXT),
                 "SELECT line, text FROM source JOIN files ON files.id = source.file"
                 " WHERE path = ? ORDER BY line",
                 file,
@@ -214,7 +228,7 @@ class RecordingReader:
         )
 
     def types(self) -> dict[int, str]:
-        return dict(self._query("SELECT id, name FROM types"))
+        return dict(self._query((_WHOLE, _TEXT), "SELECT id, name FROM types"))
 
     def mappings(self) -> dict[int, MappingRow]:
         """The mappings that the series "mappings" tells of, by id; empty where none were read."""
@@ -228,13 +242,14 @@ class RecordingReader:
         Reading starts at the last key frame before that moment, never at the beginning of the
         file. A series that did not change has no frame: the state before goes on.
         """
-        start = self._query(
+        start = self._number(
             "SELECT coalesce(max(t_ns), -1) FROM frames WHERE series = ? AND key AND t_ns <= ?",
             series,
             after_ns,
-        )[0][0]
+        )
         state: dict[int, Values] = {}
         for t_ns, unit, key, payload in self._stream(
+            _FRAME,
             "SELECT t_ns, unit, key, payload FROM frames"
             " WHERE series = ? AND t_ns BETWEEN ? AND ? ORDER BY t_ns, id",
             series,
@@ -249,9 +264,12 @@ class RecordingReader:
     def state_at(self, series: Series, t_ns: int) -> FrameState | None:
         """The series as it stood at ``t_ns``; None before its first frame."""
         found = None
-        key = self._query(
-            "SELECT max(t_ns) FROM frames WHERE series = ? AND key AND t_ns <= ?", series, t_ns
-        )[0][0]
+        [(key,)] = self._query(
+            (_WHOLE_OR_NONE,),
+            "SELECT max(t_ns) FROM frames WHERE series = ? AND key AND t_ns <= ?",
+            series,
+            t_ns,
+        )
         if key is not None:
             for state in self.frames(series, after_ns=key - 1, until_ns=t_ns):
                 found = state
@@ -261,6 +279,7 @@ class RecordingReader:
         """What each frame of ``series`` after ``after_ns`` says, in order, for who has kept the
         state so far: the cost is that of what is new, however large the state has grown."""
         for t_ns, unit, key, payload in self._stream(
+            _FRAME,
             "SELECT t_ns, unit, key, payload FROM frames"
             " WHERE series = ? AND t_ns > ? ORDER BY t_ns, id",
             series,
@@ -288,22 +307,32 @@ class RecordingReader:
         columns: str = "*",
     ) -> list[Row]:
         found = self._query(
-            f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {order}", *values
+            _allowed(cast(Any, row_type)),
+            f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {order}",
+            *values,
         )
         return [row_type(*row) for row in found]
 
-    def _query(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        return list(self._stream(statement, *values))
+    def _number(self, statement: str, *values: object) -> int:
+        [(number,)] = self._query((_WHOLE,), statement, *values)
+        return int(number)
 
-    def _stream(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
+    def _query(self, allowed: Allowed, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        return list(self._stream(allowed, statement, *values))
+
+    def _stream(
+        self, allowed: Allowed, statement: str, *values: object
+    ) -> Iterator[tuple[Any, ...]]:
         cursor = self._guard(lambda: self._db.execute(statement, values))
         while (row := self._guard(cursor.fetchone)) is not None:
+            if not _fits(tuple(map(type, row)), allowed):
+                raise _damaged(self.path, ValueError("a value is not of its column's type"))
             yield row
 
     def _guard(self, read: Callable[[], Row]) -> Row:
         try:
             return read()
-        except sqlite3.DatabaseError as error:
+        except _UNREADABLE as error:
             raise _damaged(self.path, error) from error
 
     def _decode(self, payload: bytes) -> dict[int, Values]:
@@ -321,6 +350,34 @@ class RecordingReader:
         return time.time() - newest
 
 
+@lru_cache
+def _allowed(row_type: type[Any]) -> Allowed:
+    """What the columns of such a row may hold, from its annotations."""
+    hints = get_type_hints(row_type)
+    return tuple(_stored_types(hints[field.name]) for field in fields(row_type))
+
+
+def _stored_types(hint: Any) -> frozenset[type]:
+    if get_origin(hint) is Literal:
+        return frozenset(type(value) for value in get_args(hint))
+    if hint is bool:
+        return _WHOLE  # SQLite knows no truth values
+    return frozenset(get_args(hint) or {hint})  # the parts of a union, or the type itself
+
+
+@lru_cache(maxsize=1024)
+def _fits(types: tuple[type, ...], allowed: Allowed) -> bool:
+    """SQLite keeps any type in any column, so what a damaged file gives must be looked at.
+
+    Cached, since nearly all rows of a table are alike.
+    """
+    return len(types) == len(allowed) and all(map(frozenset.__contains__, allowed, types))
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
 def set_outcome(path: str | os.PathLike[str], outcome: Outcome) -> None:
     """Write how a run ended, after its writer is gone, and leave one file.
 
@@ -336,7 +393,7 @@ def set_outcome(path: str | os.PathLike[str], outcome: Outcome) -> None:
                 put_outcome(db, outcome)
             db.execute("COMMIT")
             fold_log(db)
-    except sqlite3.DatabaseError as error:
+    except _UNREADABLE as error:
         raise RecordingError(
             f"Cannot write the outcome into {path}: {error}.",
             "The recording itself is as it was; check that the disk has space.",
@@ -348,21 +405,24 @@ def _open(path: Path) -> sqlite3.Connection:
         raise RecordingError(f"{path} is a folder, not a recording.", "Name a .p87 file.")
     if not path.exists():
         raise RecordingError(f"There is no recording {path}.", "See: page87 list")
+    if not path.is_file():
+        raise RecordingError(f"{path} is not a file.", "Name a .p87 file.")
     if path.stat().st_size == 0:
         raise RecordingError(f"{path} is empty.", "Its writer died before the first tick.")
-    url = f"file:{quote(str(path.resolve()))}"
+    url = f"file:{quote(os.fsencode(path.resolve()))}"
     # A finished recording can lie in a folder where nothing may be created; a log beside it can
     # only be read where SQLite may create its index, so immutable is the second choice.
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         try:
             db = sqlite3.connect(f"{url}?{mode}", uri=True, timeout=5.0, check_same_thread=False)
+            db.text_factory = partial(bytes.decode, errors="replace")
             db.execute("PRAGMA trusted_schema = OFF")
             db.execute("PRAGMA query_only = ON")
             db.execute("SELECT 1 FROM sqlite_schema").fetchone()
         except sqlite3.OperationalError as error:
-            problem: sqlite3.Error = error
+            problem: Exception = error
             continue
-        except sqlite3.DatabaseError as error:
+        except _UNREADABLE as error:
             problem = error
             break
         return db
@@ -382,7 +442,7 @@ def _check(db: sqlite3.Connection, path: Path) -> int:
         application = db.execute("PRAGMA application_id").fetchone()[0]
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
         tables = {row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
-    except sqlite3.DatabaseError as error:
+    except _UNREADABLE as error:
         raise _damaged(path, error) from error
     if application != schema.APPLICATION_ID:
         raise RecordingError(

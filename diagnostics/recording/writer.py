@@ -8,13 +8,14 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
 from diagnostics.errors import RecordingError
+from diagnostics.handles import Handle
 from diagnostics.recording import schema
 from diagnostics.recording.frames import EncodedFrame, FrameEncoder, Values
 from diagnostics.recording.model import (
@@ -34,6 +35,7 @@ from diagnostics.recording.model import (
     UnitPeak,
     UnitRow,
 )
+from diagnostics.recording.texts import storable
 
 Series = Literal["heap", "types", "alive", "mappings", "residency"]
 SERIES_WIDTH: Mapping[Series, int] = {
@@ -58,7 +60,7 @@ class RecordingWriter:
 
     def __init__(self, path: str | os.PathLike[str], meta: Mapping[str, Any]) -> None:
         self.path = Path(path)
-        self._reserve: int | None = None
+        self._reserve: Handle | None = None
         self._closed = False
         self._create()
         self._files: dict[str, int] = {}
@@ -67,7 +69,7 @@ class RecordingWriter:
         self._sites: dict[tuple[int | None, Frame], int] = {}
         self._types: dict[str, int] = {}
         self._encoders = {name: FrameEncoder(width) for name, width in SERIES_WIDTH.items()}
-        self._insertions: dict[str, tuple[str, Callable[[Any], Any]]] = {}
+        self._insertions: dict[str, tuple[int, Callable[[Any], Any]]] = {}
         self.put_meta(meta)
         self.commit()
         self._reserve = _reserve_space(self.path.parent)
@@ -86,6 +88,11 @@ class RecordingWriter:
                 f"Cannot create the recording {self.path}: {error.strerror}.",
                 "Choose a folder that exists and that you may write to.",
             ) from error
+        except ValueError as error:  # a NUL, or characters that file names cannot have
+            raise RecordingError(
+                f"Cannot create the recording {str(self.path)!r}: {error}.",
+                "Choose a name that the file system can hold.",
+            ) from error
         # The recorder starts the writer in the caller's thread and hands it to its own.
         self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         self._db.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
@@ -102,11 +109,7 @@ class RecordingWriter:
 
     def put_meta(self, values: Mapping[str, Any]) -> None:
         """Add or replace meta values; each must be something JSON can hold."""
-        self._begin()
-        self._db.executemany(
-            "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-            [(key, json.dumps(value)) for key, value in values.items()],
-        )
+        self._insert("meta", 2, [(key, json.dumps(value)) for key, value in values.items()])
 
     def put_units(self, rows: Iterable[UnitRow]) -> None:
         """Add units, or replace them as they go on and end."""
@@ -114,8 +117,9 @@ class RecordingWriter:
 
     def drop_units(self, indexes: Iterable[int]) -> None:
         """Take back units that turned out not to exist (the iterator was at its end)."""
-        self._begin()
-        self._db.executemany('DELETE FROM units WHERE "index" = ?', [(i,) for i in indexes])
+        gone = [(index,) for index in indexes]
+        if gone:
+            self._begin().executemany('DELETE FROM units WHERE "index" = ?', gone)
 
     def put_unit_peaks(self, rows: Iterable[UnitPeak]) -> None:
         self._put("unit_peaks", UnitPeak, rows)
@@ -164,7 +168,7 @@ class RecordingWriter:
                 node = len(self._sites) + 1
                 self._begin().execute(
                     "INSERT INTO sites VALUES (?, ?, ?, ?, ?)",
-                    (node, parent, self._file(frame.file), frame.line, frame.function),
+                    (node, parent, self._file(frame.file), frame.line, storable(frame.function)),
                 )
                 self._sites[parent, frame] = node
             parent = node
@@ -178,8 +182,7 @@ class RecordingWriter:
             (site.id, site.parent, self._file(site.file), site.line, site.function)
             for site in sites
         ]
-        if rows:
-            self._begin().executemany("INSERT INTO sites VALUES (?, ?, ?, ?, ?)", rows)
+        self._insert("sites", 5, rows)
 
     def put_source(self, file: str, lines: Mapping[int, str]) -> None:
         """Keep source lines (number -> text), so that a post-mortem needs no checkout."""
@@ -188,6 +191,7 @@ class RecordingWriter:
 
     def type_id(self, name: str) -> int:
         """The id of a type's qualified name."""
+        name = storable(name)
         if name not in self._types:
             self._types[name] = len(self._types) + 1
             self._begin().execute("INSERT INTO types VALUES (?, ?)", (self._types[name], name))
@@ -207,16 +211,11 @@ class RecordingWriter:
 
     def commit(self) -> None:
         """Make everything added so far durable and visible to readers."""
-        # SQLite lets go of the GIL for each statement, and getting it back beside a busy loader
-        # takes up to 5 ms: many small insertions wait here to be made at once.
-        if self._new_files:
-            self._begin().executemany("INSERT INTO files VALUES (?, ?)", self._new_files)
-            self._new_files.clear()
-        if self._new_source:
-            self._begin().executemany(
-                "INSERT OR IGNORE INTO source VALUES (?, ?, ?)", self._new_source
-            )
-            self._new_source.clear()
+        # Many small insertions wait here to be made at once, see _insert.
+        files, self._new_files = self._new_files, []
+        source, self._new_source = self._new_source, []
+        self._insert("files", 2, files)
+        self._insert("source", 3, source)
         if self._db.in_transaction:
             self._db.execute("COMMIT")
 
@@ -228,7 +227,7 @@ class RecordingWriter:
     def release_reserve(self) -> None:
         """Give back the disk space that was kept for the last word."""
         if self._reserve is not None:
-            os.close(self._reserve)
+            self._reserve.close()
             self._reserve = None
 
     @property
@@ -277,11 +276,31 @@ class RecordingWriter:
 
     def _put(self, table: str, row_type: type[Any], rows: Iterable[Any]) -> None:
         if table not in self._insertions:
-            self._insertions[table] = _insertion(table, row_type)
-        statement, values = self._insertions[table]
-        self._begin().executemany(statement, map(values, rows))
+            self._insertions[table] = _columns(row_type)
+        width, values = self._insertions[table]
+        self._insert(table, width, [values(row) for row in rows])
+
+    def _insert(self, table: str, width: int, rows: Sequence[Sequence[Any]]) -> None:
+        """Add or replace rows, all in one step of one statement.
+
+        SQLite's steps run without the GIL, and getting it back beside a busy loader takes up to
+        5 ms; ``executemany`` makes a step for each row. So many rows travel as one JSON array.
+        """
+        if not rows:
+            return
+        rows = [_stored(row) for row in rows]
+        if len(rows) == 1:
+            marks = ", ".join("?" * width)
+            self._begin().execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows[0])
+            return
+        columns = ", ".join(f"json_extract(value, '$[{place}]')" for place in range(width))
+        self._begin().execute(
+            f"INSERT OR REPLACE INTO {table} SELECT {columns} FROM json_each(?)",
+            (json.dumps(rows, allow_nan=False),),
+        )
 
     def _file(self, path: str) -> int:
+        path = storable(path)
         if path not in self._files:
             self._files[path] = len(self._files) + 1
             self._new_files.append((self._files[path], path))
@@ -292,17 +311,34 @@ def put_outcome(db: sqlite3.Connection, outcome: Outcome) -> None:
     """Write the outcome; also for a supervisor that opened the recording of a dead child."""
     marks = ", ".join("?" for _ in fields(Outcome))
     values = (getattr(outcome, field.name) for field in fields(Outcome))
-    db.execute(f"INSERT OR REPLACE INTO outcome VALUES (1, {marks})", tuple(values))
+    db.execute(f"INSERT OR REPLACE INTO outcome VALUES (1, {marks})", _stored(values))
 
 
-def _insertion(table: str, row_type: type[Any]) -> tuple[str, Callable[[Any], Any]]:
-    """The statement that writes such a row, and what takes its values out.
+def is_about_the_file(problem: Exception) -> bool:
+    """Whether the file itself cannot take more, rather than one value that SQLite cannot store."""
+    about_a_value = (sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.DataError)
+    return isinstance(problem, sqlite3.DatabaseError) and not isinstance(problem, about_a_value)
+
+
+def _stored(row: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(map(_stored_value, row))
+
+
+def _stored_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise OverflowError(f"{value:.3g} is no 64-bit integer")  # JSON would make a float of it
+    return value
+
+
+def _columns(row_type: type[Any]) -> tuple[int, Callable[[Any], Any]]:
+    """The number of columns of such a row, and what takes its values out.
 
     (``dataclasses.astuple`` would copy every value deeply, at each tick.)
     """
     names = [field.name for field in fields(row_type)]
-    marks = ", ".join("?" for _ in names)
-    return f"INSERT OR REPLACE INTO {table} VALUES ({marks})", attrgetter(*names)
+    return len(names), attrgetter(*names)
 
 
 def fold_log(db: sqlite3.Connection) -> bool:
@@ -317,7 +353,7 @@ def fold_log(db: sqlite3.Connection) -> bool:
         time.sleep(0.01)
 
 
-def _reserve_space(folder: Path) -> int | None:
+def _reserve_space(folder: Path) -> Handle | None:
     """A nameless file of real blocks: closing it frees them, and so does the death of the process.
 
     Returns None where no such file can be made; then a full disk may cost the last word.
@@ -332,4 +368,4 @@ def _reserve_space(folder: Path) -> int | None:
     except OSError:
         os.close(handle)
         return None
-    return handle
+    return Handle(handle)

@@ -164,6 +164,8 @@ def test_a_click_on_the_map_shows_the_source_of_the_row(
 ) -> None:
     read(folder / "report.p87", MINUTES, "html", "exact")
     page.goto(f"{workbench()}heatmap?recording=report.p87")
+    expect(page.get_by_text("does not know in which unit")).to_be_visible(timeout=PATIENCE_MS)
+    page.get_by_role("radio", name="By code site").click()
     plot = page.locator(".heatmap .plot")
     expect(plot).to_be_visible(timeout=PATIENCE_MS)
     box = plot.bounding_box()
@@ -178,6 +180,31 @@ def test_a_click_on_the_map_shows_the_source_of_the_row(
             break
     expect(shown).to_be_visible()
     shoot(page, "heatmap-clicked")
+
+
+def test_the_birth_unit_lens_says_what_it_shows_and_opens_the_stacks_of_a_page(
+    page: Page, workbench: Workbench, folder: Path, shoot: Shoot
+) -> None:
+    pytest.importorskip("diagnostics.probes._heap", reason="the sampled engine was not built")
+    read(folder / "report.p87", REPORT, "pypdf", "sampled")
+    page.goto(f"{workbench()}heatmap?recording=report.p87")
+    plot = page.locator(".heatmap .plot")
+    expect(plot).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text(re.compile("Page 87 alone took .* and gave it back"))).to_be_visible()
+    box = plot.bounding_box()
+    assert box is not None
+    rows = int(re.findall(r"(\d+) rows", plot.get_attribute("aria-label") or "")[0])
+    plot.click(position={"x": box["width"] * 0.97, "y": (rows - 0.5) * box["height"] / rows})
+    expect(page.get_by_text(re.compile("^Alive at .*: outside any unit$"))).to_be_visible(
+        timeout=PATIENCE_MS
+    )
+    expect(page.get_by_text("Allocation stacks of what is alive")).to_be_visible()
+    shoot(page, "lens-birth")
+    page.get_by_role("radio", name="By address").click()
+    expect(page.get_by_text("Resident memory by address over time")).to_be_visible(
+        timeout=PATIENCE_MS
+    )
+    shoot(page, "lens-address")
 
 
 def test_a_child_killed_half_way_leaves_a_recording_that_opens(

@@ -316,3 +316,79 @@ def test_an_encrypted_document_asks_for_its_password(page87, tmp_path):
     done = page87("run", "-o", "r.p87", "--password", "s3cret", "secret.pdf")
     assert "finished, 1 page" in done.stdout
     assert b"s3cret" not in (tmp_path / "r.p87").read_bytes()
+
+
+@pytest.mark.parametrize("where", [(), ("--child",)])
+def test_a_script_may_change_to_another_folder(page87, tmp_path, where):
+    script = write(tmp_path / "job.py", "import os\nos.chdir('/')\n")
+    done = page87("run", "--engine", "none", *where, "-o", "r.p87", script)
+    assert "Open it:   page87 app r.p87" in done.stdout
+    assert (tmp_path / "r.p87").exists()
+
+
+@pytest.mark.parametrize("where", [(), ("--child",)])
+@pytest.mark.parametrize(("end", "status"), [("", 0), ("raise ValueError", 3)])
+def test_a_recording_that_is_deleted_meanwhile_is_missed(page87, tmp_path, where, end, status):
+    script = write(tmp_path / "job.py", f"import os\nos.remove('r.p87')\n{end}\n")
+    words = ("run", "--engine", "none", *where, "-o", "r.p87", script)
+    done = page87(*words, expect=status)
+    assert "r.p87 was deleted while it was written" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("where", [(), ("--child",)])
+def test_the_reason_that_a_script_exits_with_is_printed(page87, tmp_path, where):
+    script = write(tmp_path / "job.py", "import sys\nsys.exit('no more paper')")
+    done = page87("run", "--engine", "none", *where, script, expect=3)
+    assert "no more paper" in done.stderr.splitlines()
+
+
+def test_ctrl_c_during_the_imports_is_told_in_a_word(tmp_path):
+    program = """
+    import sys
+    class Impatient:
+        def find_spec(self, name, *rest):
+            if name == "diagnostics.commands.run":
+                raise KeyboardInterrupt
+    sys.meta_path.insert(0, Impatient())
+    from diagnostics.cli import main
+    sys.exit(main(["list"]))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert (done.returncode, done.stderr) == (130, "page87: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import sys\nsys.stdout.close()\nsys.stderr.close()",
+        "import os\nos.close(1)\nos.close(2)",
+        "import io, sys\nsys.stdout = sys.stderr = io.StringIO()",
+    ],
+)
+def test_a_script_that_closes_its_output_keeps_ours(page87, tmp_path, body):
+    script = write(tmp_path / "job.py", body)
+    assert "job: finished" in page87("run", "--engine", "none", script).stdout
+    done = page87("run", "--engine", "none", "--json", script)
+    assert json.loads(done.stdout)["outcome"]["state"] == "finished"
+
+
+def test_what_is_missing_is_named_alone(page87):
+    said = page87("run", expect=2).stderr
+    assert "the following arguments are required: DOC|SCRIPT.py\n" in said
+
+
+def test_an_exceptions_message_does_not_steer_the_terminal(page87, tmp_path):
+    script = write(tmp_path / "job.py", 'raise ValueError("\\x1b[2Jred\\r" + "x" * 5000)')
+    page87("run", "--engine", "none", "--quiet", "-o", "r.p87", script, expect=3)
+    shown = page87("show", "r.p87").stdout
+    assert "\x1b" not in shown
+    assert "ValueError: \\x1b[2Jred\\x0dxxx" in shown
+    # The message has 4 + 3 + 1 characters before its 5,000: ESC [ 2 J, red, CR.
+    assert "x… (3,008 characters more, see --json)" in shown

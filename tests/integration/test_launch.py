@@ -1,8 +1,10 @@
 """Runs end the way they really ended: in this process, and in children that die in many ways."""
 
+import contextlib
 import os
 import signal
 import textwrap
+import threading
 import time
 
 import pytest
@@ -463,3 +465,47 @@ def test_settings_travel_through_the_environment(monkeypatch, tmp_path):
     for name, value in settings.to_environment().items():
         monkeypatch.setenv(name, value)
     assert AppSettings.from_environment() == settings
+
+
+def test_the_loser_of_a_race_for_a_name_says_so(recording, script):
+    path = script("import time\ntime.sleep(1)")
+    runs = [ChildRun(plan_of(recording, script=path)) for _ in range(2)]
+    errors = []
+
+    def start(run):
+        try:
+            run.start()
+        except RecordingError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=start, args=(run,)) for run in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for run in runs:
+        run.wait(30)
+    assert [error.message for error in errors] == [
+        f"{recording} exists already; it was left as it is."
+    ]
+    assert outcome_of(recording).state == "finished"
+
+
+def test_sigterm_from_somebody_else_is_no_wish_of_the_user(recording, script):
+    run = ChildRun(plan_of(recording, script=script(SLOW_PAGES)))
+    run.start()
+    os.kill(run.pid, signal.SIGTERM)
+    run.wait(10)
+    outcome = outcome_of(recording)
+    assert (outcome.state, outcome.signal) == ("killed", signal.SIGTERM)
+
+
+def test_a_recording_that_is_deleted_during_a_run_is_missed(recording, script):
+    path = script(f"import os\nos.remove({str(recording)!r})\nraise ValueError")
+    run = ChildRun(plan_of(recording, script=path))
+    with contextlib.suppress(RecordingError):  # where the run is over before start() returns
+        run.start()
+    run.wait(30)
+    assert run.deleted
+    assert "was deleted while it was written" in run.error.message
+    assert run.returncode == 3

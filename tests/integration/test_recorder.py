@@ -4,12 +4,15 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from diagnostics import Recorder, record, unit, units
 from diagnostics.errors import RecorderBusyError, RecordingError, UsageError
+from diagnostics.recording.model import UnitRow
 from diagnostics.recording.reader import RecordingReader
 
 
@@ -46,6 +49,7 @@ def test_a_loop_over_units_is_recorded(path):
         assert {p.name: p.state for p in reader.probes()} == {
             "process": "on",
             "gc": "on",
+            "mappings": "on",
             "types": "on",
             "heap": "on",
             "recorder": "on",
@@ -270,3 +274,125 @@ def test_the_import_is_cheap(tmp_path):
     # The machine may be busy: the best of six is what the import itself takes.
     assert min(float(cost[0]) for cost in costs) < 0.1
     assert min(int(cost[1]) for cost in costs) < 10_000_000
+
+
+def test_texts_that_utf8_has_no_bytes_for_are_recorded(path):
+    with pytest.raises(LookupError), record(path, engine="none"):
+        with unit("p\ud800", label="l\ud800"):
+            pass
+        with unit("page", label="plain"):
+            raise LookupError("m\ud800")
+    with RecordingReader(path) as reader:
+        assert [(u.kind, u.label, u.error_message) for u in reader.units()] == [
+            ("p\\ud800", "l\\ud800", None),
+            ("page", "plain", "m\\ud800"),
+        ]
+        assert reader.outcome().error_message == "m\\ud800"
+
+
+@pytest.mark.parametrize("bad", [2**63, 10**30, float("nan"), object()])
+def test_a_row_that_cannot_be_stored_costs_neither_the_others_nor_the_thread(path, bad):
+    with record(path, engine="none", types=False, tick_s=0.01) as recorder:
+        for number in (1, 2):
+            with unit("page"):
+                pass
+            recorder.book._changes.append(UnitRow(number + 10, "page", "bad", 0, characters=bad))
+            time.sleep(0.1)
+        assert any(thread.name == "page87-recorder" for thread in threading.enumerate())
+    with RecordingReader(path) as reader:
+        assert [u.index for u in reader.units()] == [1, 2]
+        assert reader.outcome().state == "finished"
+        log = [entry.message for entry in reader.log() if entry.source == "recorder"]
+        assert len(log) == 1
+        assert "left out" in log[0]
+        assert {p.name: p.dropped for p in reader.probes()}["recorder"] == 2
+
+
+def test_a_speechless_exception_is_the_outcome_and_the_process_can_record_again(path):
+    class SpeechlessError(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    with pytest.raises(SpeechlessError), record(path, engine="none"), unit("page"):
+        raise SpeechlessError
+    with RecordingReader(path) as reader:
+        assert reader.outcome().error_message == "<message not available: RuntimeError>"
+    with record(path.with_name("second.p87"), engine="none"):
+        pass
+
+
+def test_stop_needs_a_start_and_may_be_called_twice(path):
+    recorder = Recorder(path, engine="none")
+    with pytest.raises(UsageError, match="start"):
+        recorder.stop()
+    recorder.start()
+    outcomes = []
+    threads = [threading.Thread(target=lambda: outcomes.append(recorder.stop())) for _ in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == [recorder.stop(ValueError())] * 2
+    assert outcomes[0].state == "finished"
+
+
+def test_generators_and_classes_cannot_be_decorated():
+    def generator():
+        yield
+
+    async def async_generator():
+        yield
+
+    for target, advice in [(generator, "loop"), (async_generator, "loop"), (Path, "method")]:
+        with pytest.raises(TypeError, match=advice):
+            record()(target)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"document": {"a": object()}},
+        {"document": {"a": float("nan")}},
+        {"document": 5},
+        {"versions": {("a", "b"): "1"}},
+        *({"tick_s": tick} for tick in ("1", None, True, 0, -1, 61, float("nan"))),
+        {"frames": "3"},
+        {"frames": 1.5},
+        {"lines": [5]},
+        {"engine": 5},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_and_leave_no_file(path, wrong):
+    with pytest.raises(UsageError), record(path, **{"engine": "none", **wrong}):
+        pass
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_path_with_a_nul_is_refused(tmp_path):
+    with pytest.raises(RecordingError, match="null"), record(tmp_path / "a\0b", engine="none"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plain_string_is_one_function_of_the_line_profile(path):
+    with record(path, engine="none", lines="textwrap:dedent"):
+        textwrap.dedent("  a")
+    with RecordingReader(path) as reader:
+        assert reader.meta()["settings"]["lines"] == ["textwrap:dedent"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closes descriptors as daemons on Unix do")
+def test_a_loader_that_closes_descriptors_ends_as_it_would_alone(path):
+    code = """
+    import os, sys
+    from diagnostics import record, units
+    with record(sys.argv[1], engine="none", tick_s=0.02):
+        for page in units(range(1, 4)):
+            if page == 1:
+                os.closerange(3, 61)
+    print("done")
+    """
+    done = run(code, path)
+    assert done.stdout == "done\n"
+    assert "Bad file descriptor" not in done.stderr
+    assert "Traceback" not in done.stderr

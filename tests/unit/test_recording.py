@@ -1,5 +1,8 @@
 """A hand-built recording reads back exactly, and bad files are refused clearly."""
 
+import os
+import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -8,6 +11,8 @@ from contextlib import closing
 
 import pytest
 
+from diagnostics.analysis.library import list_recordings
+from diagnostics.analysis.summary import summarise, summary_text
 from diagnostics.errors import RecordingError
 from diagnostics.recording.liveness import writer_identity
 from diagnostics.recording.model import (
@@ -23,6 +28,7 @@ from diagnostics.recording.model import (
     UnitPeak,
     UnitRow,
 )
+from diagnostics.recording.places import new_path
 from diagnostics.recording.reader import RecordingReader, set_outcome
 from diagnostics.recording.writer import RecordingWriter
 
@@ -294,3 +300,110 @@ def test_a_finished_recording_opens_where_nothing_may_be_written(writer, path, t
         assert [path.name for path in folder.iterdir()] == ["run.p87"]
     finally:
         folder.chmod(0o700)
+
+
+def mutated(whole, number):
+    """A copy with some bytes changed, some bits flipped, a part overwritten, or its end cut off."""
+    chance = random.Random(number)
+    copy = bytearray(whole)
+    kind = number % 4
+    if kind == 0:
+        for _ in range(chance.choice([1, 3, 10, 100])):
+            copy[chance.randrange(len(copy))] = chance.randrange(256)
+    elif kind == 1:
+        for _ in range(chance.choice([5, 50, 500])):
+            copy[chance.randrange(100, len(copy))] ^= 1 << chance.randrange(8)
+    elif kind == 2:
+        start = chance.randrange(len(copy) - 600)
+        copy[start : start + 512] = chance.randbytes(512)
+    else:
+        del copy[chance.randrange(len(copy)) :]
+    return bytes(copy)
+
+
+def test_whatever_is_damaged_is_told_as_a_damaged_recording(writer, path, tmp_path):
+    fill(writer)
+    site = writer.site([Frame("/srv/ingest.py", 4, "load"), Frame("/srv/fonts.py", 9, "read")])
+    for t_ns in range(100):
+        writer.put_process(ProcessSample(1000 + t_ns, t_ns * MB, None, None, 1, 1, 1, t_ns))
+        writer.add_frame("heap", t_ns, 1, {site: (t_ns * 100, t_ns)})
+    writer.close()
+    whole = path.read_bytes()
+    folder = tmp_path / "damaged"
+    folder.mkdir()
+    refused = 0
+    for number in range(150):
+        damaged = folder / f"{number}.p87"
+        damaged.write_bytes(mutated(whole, number))
+        try:
+            with RecordingReader(damaged) as reader:
+                summary_text(summarise(reader))
+        except RecordingError:
+            refused += 1
+    assert refused > 30, "else these are hardly damaged"
+    assert len(list_recordings(folder)) == 150
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE process SET rss = 'much' WHERE t_ns = 0",
+        "UPDATE units SET label = x'00ff'",
+        "UPDATE meta SET value = x'07' WHERE key = 'name'",
+        "UPDATE frames SET payload = 'text'",
+        "UPDATE sites SET line = 1.5",
+        "UPDATE outcome SET t_ns = x'ff'",
+        "UPDATE meta SET value = 'NaN' WHERE key = 'name'",
+    ],
+)
+def test_a_value_of_another_type_is_damage(writer, path, change):
+    fill(writer)
+    writer.add_frame("heap", 20, 1, {writer.site([Frame("/srv/ingest.py", 4)]): (7, 1)})
+    writer.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        assert db.execute(change).rowcount > 0
+    with RecordingReader(path) as reader, pytest.raises(RecordingError, match="is damaged"):
+        summarise(reader)
+
+
+def test_text_that_is_no_utf_8_is_read_as_well_as_it_can_be(writer, path):
+    fill(writer)
+    writer.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("UPDATE units SET label = CAST(x'70ff31' AS TEXT) WHERE \"index\" = 1")
+    with RecordingReader(path) as reader:
+        assert reader.units()[0].label == "p\ufffd1"
+
+
+@pytest.mark.parametrize("identity", [["pid"], 7, {"pid": -1}, {"pid": 1 << 40}, {"pid": "x"}])
+def test_a_writer_that_makes_no_sense_is_not_taken_for_alive(writer, path, identity):
+    here = {**writer_identity(), "start": None}
+    nonsense = here | identity if isinstance(identity, dict) else identity
+    writer.put_meta({"writer": nonsense})
+    writer.close()
+    os.utime(path, (0, 0))
+    with RecordingReader(path) as reader:
+        assert reader.outcome().state == "lost"
+
+
+def test_a_name_that_is_no_utf_8_opens(writer, path, tmp_path):
+    fill(writer)
+    writer.close()
+    odd = tmp_path / os.fsdecode(b"caf\xe9.p87")
+    path.rename(odd)
+    with RecordingReader(odd) as reader:
+        assert reader.meta()["name"] == "hand built"
+    assert [entry.error for entry in list_recordings(tmp_path)] == [None]
+
+
+def test_a_pipe_is_not_a_recording(tmp_path):
+    pipe = tmp_path / "pipe.p87"
+    os.mkfifo(pipe)
+    with pytest.raises(RecordingError, match="is not a file"):
+        RecordingReader(pipe)
+
+
+def test_names_of_the_same_second_differ(tmp_path):
+    names = {new_path("report", tmp_path).name for _ in range(5)}
+    assert len(names) > 1, "nothing exists yet, as for processes that start at once"
+    assert all(re.fullmatch(r"report-\d{8}-\d{6}-[0-9a-f]{4}\.p87", name) for name in names)

@@ -361,3 +361,75 @@ def test_units_keep_no_reference_to_the_item(book):
     finally:
         gc.enable()
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize("number", [2**39, 2**63, 10**30, -1, 1.5, float("nan"), "7"])
+def test_numbers_that_a_recording_cannot_hold_are_refused_at_the_mark(book, number):
+    with pytest.raises((TypeError, ValueError)):
+        unit("page", number)
+    assert book.rows() == []
+    with unit("page", 2**39 - 1):
+        assert current_unit() == 2**39 - 1
+
+
+@pytest.mark.parametrize("make", [unit, lambda kind: units("ab", kind)])
+@pytest.mark.parametrize("kind", [None, 7, b"page"])
+def test_a_kind_is_a_text(make, kind):
+    with pytest.raises(TypeError, match="text"):
+        make(kind)
+
+
+@pytest.mark.parametrize("amount", [10**30, -1, float("nan"), 1.5, "7", None])
+def test_output_that_is_no_whole_amount_is_refused(book, amount):
+    with unit("page", 1):
+        for name in ("characters", "bytes"):
+            with pytest.raises((TypeError, ValueError)):
+                produced(**{name: amount})
+        produced(characters=2**63 - 1)
+        produced(characters=5)
+    assert [(row.status, row.characters, row.bytes) for row in book.rows()] == [
+        ("finished", 2**63 - 1, 0)
+    ]
+
+
+def test_texts_are_storable_and_messages_do_not_grow_without_end(book):
+    with unit("p\ud800", 1, label="l\udfff\0"):
+        pass
+    for message in ("m\ud800", "x" * 20_000):
+        with pytest.raises(LookupError), unit("page"):
+            raise LookupError(message)
+    first, second, third = book.rows()
+    assert (first.kind, first.label) == ("p\\ud800", "l\\udfff\\x00")
+    assert second.error_message == "m\\ud800"
+    assert third.error_message == "x" * 10_000 + " [cut: 10,000 of 20,000 characters kept]"
+
+
+class SpeechlessError(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+
+def test_an_exception_without_a_message_reaches_the_caller_all_the_same(book):
+    def lazy():
+        raise SpeechlessError
+        yield
+
+    with pytest.raises(SpeechlessError), unit("page"):
+        raise SpeechlessError
+    with pytest.raises(SpeechlessError):
+        list(units(lazy()))
+    assert [(row.error_type, row.error_message) for row in book.rows()] == [
+        ("SpeechlessError", "<message not available: RuntimeError>")
+    ] * 2
+
+
+def test_the_totals_of_loops_of_one_kind_are_added_up(book):
+    for _ in units(range(300)):
+        list(units(range(50)))  # inside a unit nothing is marked, so nothing is expected either
+    list(units(iter(()), total=0))
+    list(units(iter(()), total=-5))
+    thread = threading.Thread(target=lambda: list(units(range(2100))))
+    thread.start()
+    thread.join()
+    assert book.expected == ("page", 2400)
+    assert len(book.rows()) == 2400
