@@ -127,8 +127,10 @@ class SampledEngine(BaseProbe):
         picks = self._status["points"] - self._points
         elapsed_s = (t_ns - self._tick_ns) / 1e9
         self._points, self._tick_ns = self._status["points"], t_ns
-        if elapsed_s > 0 and picks / elapsed_s > _MOST_PICKS_PER_S:
+        pace = picks / elapsed_s if elapsed_s > 0 else 0.0
+        while pace > _MOST_PICKS_PER_S:  # twice the gap is half the picks
             self._core.coarsen()
+            pace /= 2
 
     def _write(self, writer: RecordingWriter, t_ns: int) -> None:
         writer.put_sites(self._new_sites())
