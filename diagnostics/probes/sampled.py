@@ -23,6 +23,9 @@ from diagnostics.recording.writer import RecordingWriter
 FIRST_RATE = 512
 """Mean gap between two picks in bytes, to start with: the finer, the more exact and the dearer."""
 
+_COARSEST_FOR_PACE = 8192
+"""Pace alone does not make it coarser than this: a burst at the start is not the whole run."""
+
 MOST_SAMPLES = 250_000
 MOST_FRAMES = 64
 _MOST_PICKS_PER_S = 40_000
@@ -35,9 +38,9 @@ class SampledEngine(BaseProbe):
     """Every live Python block as an estimate, by birth unit and by full allocation stack.
 
     An estimate of *B* bytes that consist of blocks smaller than the rate has a standard error of
-    ``sqrt(rate * B)``. The rate starts at 512 bytes and doubles whenever the run allocates so much
-    that the picks would cost more than about 2 %, or more than 250,000 samples are alive; the
-    estimates stay unbiased.
+    ``sqrt(rate * B)``. The rate starts at 512 bytes and doubles, up to 8 KiB, while the run allocates
+    so fast that the picks would cost more than about 2 %, and beyond that when more than 250,000
+    samples are alive; the estimates stay unbiased.
 
     ``start`` raises ``ProbeMissingError`` where the core was not built.
     """
@@ -128,9 +131,10 @@ class SampledEngine(BaseProbe):
         elapsed_s = (t_ns - self._tick_ns) / 1e9
         self._points, self._tick_ns = self._status["points"], t_ns
         pace = picks / elapsed_s if elapsed_s > 0 else 0.0
-        while pace > _MOST_PICKS_PER_S:  # twice the gap is half the picks
+        rate = self._status["rate"]
+        while pace > _MOST_PICKS_PER_S and rate < _COARSEST_FOR_PACE:
             self._core.coarsen()
-            pace /= 2
+            pace, rate = pace / 2, rate * 2  # twice the gap is half the picks
 
     def _write(self, writer: RecordingWriter, t_ns: int) -> None:
         writer.put_sites(self._new_sites())
