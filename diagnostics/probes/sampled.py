@@ -38,9 +38,9 @@ class SampledEngine(BaseProbe):
     """Every live Python block as an estimate, by birth unit and by full allocation stack.
 
     An estimate of *B* bytes that consist of blocks smaller than the rate has a standard error of
-    ``sqrt(rate * B)``. The rate starts at 512 bytes and doubles, up to 8 KiB, while the run allocates
-    so fast that the picks would cost more than about 2 %, and beyond that when more than 250,000
-    samples are alive; the estimates stay unbiased.
+    ``sqrt(rate * B)``. The rate starts at 512 bytes and doubles, up to 8 KiB, while the run
+    allocates so fast that the picks would cost more than about 2 %, and beyond that when more than
+    250,000 samples are alive; the estimates stay unbiased.
 
     ``start`` raises ``ProbeMissingError`` where the core was not built.
     """
