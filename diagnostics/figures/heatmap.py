@@ -61,10 +61,10 @@ def to_view(
 
 def colour_scale(values: npt.NDArray[np.int64], kind: Literal["log", "linear"]) -> ColourScale:
     """The scale that fits ``values``, in bytes; a log scale spans at most four decades."""
-    highest = float(values.max(initial=1))
+    highest = float(np.max(values, initial=1))
     if kind == "linear":
         return ColourScale("linear", highest)
-    lowest = float(values[values > 0].min(initial=highest))
+    lowest = float(np.min(values[values > 0], initial=highest))
     return ColourScale("log", highest, max(lowest, highest / 10**_DECADES))
 
 
@@ -162,8 +162,9 @@ def _unit_marks(units: Sequence[UnitFigures]) -> list[tuple[float, str]]:
 
 def _density(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
     """Counts as 0 (none) to 255 (most); any collection at all shows."""
-    if not counts.size or not counts.max():
+    most = int(np.max(counts, initial=0))
+    if not most:
         return np.zeros(counts.shape, np.uint8)
-    shares = np.minimum(np.ceil(counts * (BRIGHTEST / counts.max())), BRIGHTEST)
+    shares = np.minimum(np.ceil(counts * (BRIGHTEST / most)), BRIGHTEST)
     density: npt.NDArray[np.uint8] = shares.astype(np.uint8)
     return density

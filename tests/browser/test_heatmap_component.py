@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from operator import sub
 from pathlib import Path
 from typing import Literal
@@ -47,6 +48,16 @@ def colour(page: Page, x: float, y: float, layer: str = "base") -> tuple[int, in
     )
     red, green, blue, alpha = found
     return red, green, blue, alpha
+
+
+def soon(holds: Callable[[], bool]) -> bool:
+    """Whether it comes true within five seconds: the map draws at the browser's next frame."""
+    deadline = time.monotonic() + 5
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def brightness(pixel: tuple[int, int, int, int]) -> float:
@@ -191,11 +202,11 @@ def test_the_page_can_select_and_the_user_can_select_after_it(page: Page, serve:
 
     page.get_by_text("Show row d").click()
     expect(selection(page)).to_contain_text("row_key='key-d'")
-    assert colour(page, *edge_of_d, layer="top")[3] == 255
+    assert soon(lambda: colour(page, *edge_of_d, layer="top")[3] == 255)
 
     page.mouse.click(*place(plot, 1, 4, 0.5, 5))
     expect(selection(page)).to_contain_text("row_key='key-b'")
-    assert colour(page, *edge_of_d, layer="top")[3] == 0
+    assert soon(lambda: colour(page, *edge_of_d, layer="top")[3] == 0)
 
     page.get_by_text("Show row d").click()
     expect(selection(page)).to_have_text("selection: None")

@@ -89,7 +89,7 @@ def hoard(count):
 def test_the_heap_series_names_the_line_and_its_function(path):
     line = hoard.__code__.co_firstlineno + 1
     kept = []
-    with record(path, frames=5):
+    with record(path, engine="exact", frames=5):
         for number in range(1, 4):
             with unit("page", number):
                 kept.append(hoard(100))
