@@ -15,7 +15,12 @@ _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
 
 # units.py is not ours in this sense: what an iterator written in C allocates, while units() waits
 # for its next item, is booked on the line there that asks.
-_THE_RUNS = (str(_PACKAGE / "loaders") + os.sep, str(_PACKAGE / "units.py"))
+# thread_family.py stands between a thread of the run and the code that it runs.
+_THE_RUNS = (
+    str(_PACKAGE / "loaders") + os.sep,
+    str(_PACKAGE / "units.py"),
+    str(_PACKAGE / "probes" / "thread_family.py"),
+)
 _OURS = (
     str(_PACKAGE) + os.sep,
     _STANDARD_LIBRARY + "tracemalloc.py",
@@ -63,8 +68,12 @@ def is_own_stack(stack: Sequence[tuple[str, int]], hosted: bool) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_standard_library(path: str) -> bool:
-    """Whether ``path`` is a module of Python itself, frozen ones included."""
-    if path.startswith("<frozen "):
+    """Whether ``path`` is a module of Python itself, or code made at run time.
+
+    The latter ("<string>": the methods of a named tuple, say) belongs to whoever calls it, as a
+    standard function does.
+    """
+    if path.startswith("<"):
         return True
     return path.startswith(_STANDARD_LIBRARY) and _INSTALLED.search(path) is None
 
