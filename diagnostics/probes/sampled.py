@@ -55,7 +55,7 @@ class SampledEngine(BaseProbe):
         self._own: list[bool] = [False]  # by node; node 0 is a stack without Python frames
         self._places: list[tuple[str, int]] = [("", 0)]
         self._nodes: list[tuple[int, str, str, int]] = []
-        self._changes: list[tuple[bytes, bytes, bytes]] = []
+        self._changes: list[tuple[int, bytes, bytes, bytes]] = []
         self._status: dict[str, Any] = {}
         self._shown: set[int] = set()
         self._own_bytes: dict[int, int] = {}
@@ -122,7 +122,9 @@ class SampledEngine(BaseProbe):
     def _collect(self) -> None:
         """Take what changed out of the core. Sums first: their nodes are known by then."""
         core = self._core
-        self._changes.append((core.drain_pairs(), core.drain_nodes(), core.drain_units()))
+        drained = core.drain_pairs(), core.drain_nodes(), core.drain_units()
+        # The tick may have waited for the GIL since it began: this is the moment of the picture.
+        self._changes.append((self.session.now_ns(), *drained))
         self._nodes += core.nodes(len(self._own) + len(self._nodes))
         self._status = core.status()
 
@@ -139,9 +141,9 @@ class SampledEngine(BaseProbe):
     def _write(self, writer: RecordingWriter, t_ns: int) -> None:
         writer.put_sites(self._new_sites())
         changes, self._changes = self._changes, []
-        for pairs, sums, units in changes:
-            writer.add_changes("alive", t_ns, 0, self._alive(pairs))
-            writer.add_changes("heap", t_ns, 0, self._heap(sums, writer))
+        for taken_ns, pairs, sums, units in changes:
+            writer.add_changes("alive", taken_ns, 0, self._alive(pairs))
+            writer.add_changes("heap", taken_ns, 0, self._heap(sums, writer))
             writer.put_unit_heaps(
                 UnitHeap(unit, born, peak) for unit, born, _live, peak in _rows(units, 4)
             )

@@ -183,7 +183,7 @@ def has_grown(path):
     try:
         with RecordingReader(path) as reader:
             climbed = any(row.rss_peak - row.rss_start > 94 * MB for row in reader.unit_peaks())
-            return climbed and any(row.hits == 2 for row in reader.line_profile())
+            return climbed and any((row.line, row.hits) == (2, 2) for row in reader.line_profile())
     except RecordingError:
         return False
 
