@@ -443,8 +443,3 @@ def activate(book: UnitBook | None) -> None:
     """Make ``book`` the one that unit marks write to; None for no recording."""
     global _active
     _active = book
-
-
-def active_book() -> UnitBook | None:
-    """The book of the running recording."""
-    return _active

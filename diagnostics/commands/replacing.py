@@ -10,8 +10,7 @@ from pathlib import Path
 
 from diagnostics.errors import RecordingError, UsageError
 from diagnostics.recording.reader import RecordingReader
-
-_PARTS = ("", "-wal", "-shm")
+from diagnostics.recording.shelf import move
 
 
 @contextmanager
@@ -26,12 +25,12 @@ def replaced(path: Path) -> Iterator[None]:
         return
     _check(path)
     aside = Path(tempfile.mkdtemp(dir=path.parent, prefix=".page87-replaced-"))
-    _move(path, aside / path.name)
+    move(path, aside / path.name)
     try:
         yield
     finally:
         if not path.exists():
-            _move(aside / path.name, path)
+            move(aside / path.name, path)
         shutil.rmtree(aside)
 
 
@@ -49,9 +48,3 @@ def _check(path: Path) -> None:
             f"{path.name} is still being written, so it was not replaced.",
             "Wait for the run to end, or cancel it.",
         )
-
-
-def _move(source: Path, target: Path) -> None:
-    for part in _PARTS:  # a recording whose process was killed has a log beside it
-        if Path(f"{source}{part}").exists():
-            Path(f"{source}{part}").rename(f"{target}{part}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from diagnostics.errors import UsageError
+from diagnostics.probes import sampled, traced
 from diagnostics.probes.base import Budget, Probe
 from diagnostics.probes.sampled import SampledEngine
 from diagnostics.probes.traced import TracemallocEngine
@@ -32,15 +33,18 @@ class EngineKind:
 
 ENGINES: Mapping[str, EngineKind] = {
     "sampled": EngineKind(
-        "an estimate by birth page and full stack, at little cost", SampledEngine, 64, 64
+        "an estimate by birth page and full stack, at little cost",
+        SampledEngine,
+        sampled.MOST_FRAMES,
+        sampled.MOST_FRAMES,
     ),
     "exact": EngineKind(
         "every block, through tracemalloc; makes loaders several times slower",
         TracemallocEngine,
         1,
-        25,
+        traced.MOST_FRAMES,
     ),
-    "none": EngineKind("no heap: process, collector and types only", None, 1, 64),
+    "none": EngineKind("no heap: process, collector and types only", None, 1, sampled.MOST_FRAMES),
 }
 
 DEFAULT = "default"

@@ -31,11 +31,16 @@ def rename(path: Path, name: str) -> Path:
     if target.exists():
         raise RecordingError(f"There is a recording called {name} already.", "Choose another name.")
     _refuse_if_running(path, "renamed")
+    move(path, target)
+    return target
+
+
+def move(path: Path, target: Path) -> None:
+    """Rename a recording and all that lies beside it: a killed process leaves a log."""
     for part in _PARTS:
         source = Path(f"{path}{part}")
         if source.exists():
             source.rename(f"{target}{part}")
-    return target
 
 
 def delete(path: Path) -> None:

@@ -24,7 +24,6 @@ class Entry:
 
     folder: str
     title: str
-    icon: str
     help: str
 
     @property
@@ -32,12 +31,12 @@ class Entry:
         return PAGES / self.folder / "page.py"
 
 
-RECORD = Entry("record", "Record", "⏺", "Run a loader and watch its memory grow, page by page.")
-OVERVIEW = Entry("overview", "Overview", "◉", "How the run ended, and the numbers that matter.")
-HEATMAP = Entry("heatmap", "Heat map", "▦", "Allocation sites over time, with collections.")
-COLLECTOR = Entry("collector", "Garbage collector", "♻", "Pauses, and what they gave back.")
-LINES = Entry("lines", "Lines", "≡", "Memory line by line, for the functions that were named.")
-RECORDINGS = Entry("recordings", "Recordings", "▤", "Every run: open, rename, download, delete.")
+RECORD = Entry("record", "Record", "Run a loader and watch its memory grow, page by page.")
+OVERVIEW = Entry("overview", "Overview", "How the run ended, and the numbers that matter.")
+HEATMAP = Entry("heatmap", "Heat map", "Allocation sites over time, with collections.")
+COLLECTOR = Entry("collector", "Garbage collector", "Pauses, and what they gave back.")
+LINES = Entry("lines", "Lines", "Memory line by line, for the functions that were named.")
+RECORDINGS = Entry("recordings", "Recordings", "Every run: open, rename, download, delete.")
 
 GROUPS: dict[str, tuple[Entry, ...]] = {
     "Run": (RECORD,),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from diagnostics.analysis.format import (
     counted,
@@ -32,52 +33,52 @@ def ending(summary: Summary) -> None:
     _TONES.get(summary.outcome.state, st.error)("  \n".join([f"**{first}**", *rest]))
 
 
+def _figure(cell: DeltaGenerator, label: str, value: str, note: str, help: str = "") -> None:  # noqa: A002
+    """A figure with a second one below it, which is no change of the first."""
+    cell.metric(label, value, note, delta_color="off", delta_arrow="off", help=help or None)
+
+
 def numbers(summary: Summary) -> None:
     """The figures that matter, each with what it means."""
     process, units, gc = summary.process, summary.units, summary.gc
     cells = st.columns(5)
     if process.rss_peak_bytes is not None and process.rss_start_bytes is not None:
         growth = (process.rss_end_bytes or 0) - process.rss_start_bytes
-        cells[0].metric(
+        _figure(
+            cells[0],
             "Highest memory (RSS)",
             format_bytes(process.rss_peak_bytes),
             f"{format_bytes(growth, signed=True)} kept at the end",
-            delta_color="off",
-            delta_arrow="off",
             help="The most the process held at once, and how much more it held at its end than"
             " at its start, before anything was released.",
         )
     if process.heap_peak_bytes is not None:
-        cells[1].metric(
+        _figure(
+            cells[1],
             "Highest Python heap",
             format_bytes(process.heap_peak_bytes),
             f"{format_bytes(process.heap_end_bytes or 0)} at the end",
-            delta_color="off",
-            delta_arrow="off",
             help="Live Python memory that the engine counted.",
         )
     if units.peak_bytes_max is not None:
-        cells[2].metric(
+        _figure(
+            cells[2],
             f"Highest {units.kind}",
             units.peak_bytes_max.label,
             f"{format_bytes(units.peak_bytes_max.bytes, signed=True)} above its start",
-            delta_color="off",
-            delta_arrow="off",
             help=f"How far memory rose while it was worked on. Measured as: {units.peak_method}.",
         )
-    cells[3].metric(
+    _figure(
+        cells[3],
         "Work done",
         counted(units.count, units.kind),
         f"{counted(units.failed, units.kind)} failed" if units.failed else "none failed",
-        delta_color="off",
-        delta_arrow="off",
     )
-    cells[4].metric(
+    _figure(
+        cells[4],
         "Garbage collector",
         format_share(gc.share),
         f"longest pause {format_seconds(gc.pause_max_s)}",
-        delta_color="off",
-        delta_arrow="off",
         help="Share of the run that was spent in collections.",
     )
 

@@ -66,7 +66,7 @@ def _progress(watch: Watch) -> None:
         else:
             st.write(progress.text)
     with button:
-        if watch.is_running:
+        if watch.is_running and runs().can_cancel(watch.path):
             asked = runs().is_cancelling(watch.path)
             if st.button(
                 "Cancelling…" if asked else "Cancel",
