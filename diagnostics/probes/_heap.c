@@ -75,6 +75,7 @@ this_thread_state(void) /* NULL without the GIL */
 
 #define MAX_FRAMES 64
 #define BLOCK_PARTS 1024
+#define SMALL_BLOCK 512     /* pymalloc passes what is larger on to malloc */
 #define NO_NODE 0u          /* the root of the tree: no Python frame */
 #define EMPTY UINT32_MAX    /* an unused slot of an index */
 #define FAR_AWAY INT64_MAX  /* a countdown that no thread lives to see end */
@@ -172,6 +173,7 @@ static struct {
 
     int64_t live_bytes;
     int64_t live_blocks;
+    int64_t small_bytes; /* of live_bytes: blocks that fit into pymalloc's arenas */
     uint64_t points; /* blocks picked so far */
     uint64_t dropped;
     uint64_t thinned;
@@ -466,10 +468,13 @@ pair_position(int64_t unit, uint32_t node)
     return found;
 }
 
-/* Add to the sums of a pair, its unit and the whole. What was reserved before cannot fail here. */
+/* Add to the sums of a pair, its unit and the whole, for a block of `size` bytes. What was reserved before cannot fail here. */
 static void
-add_to_sums(uint32_t position, int64_t bytes, int64_t blocks)
+add_to_sums(uint32_t position, size_t size, int64_t bytes, int64_t blocks)
 {
+    if (size <= SMALL_BLOCK) {
+        heap.small_bytes += bytes;
+    }
     pair_t *pair = &heap.pairs.items[position];
     pair->bytes += bytes;
     pair->blocks += blocks;
@@ -506,7 +511,7 @@ remove_sample_at(uint32_t position)
     sample_t gone = heap.samples.items[position];
     take_out(&heap.sample_index, gone.address, 0);
     filter_remove((void *)gone.address);
-    add_to_sums(gone.pair, -gone.weight, -gone.blocks);
+    add_to_sums(gone.pair, gone.size, -gone.weight, -gone.blocks);
     uint32_t last = (uint32_t)--heap.samples.count;
     if (position != last) {
         heap.samples.items[position] = heap.samples.items[last];
@@ -527,7 +532,8 @@ thin_samples(void)
             heap.thinned++;
         } else {
             int64_t weight = weight_of(sample->size), blocks = blocks_of(sample->size);
-            add_to_sums(sample->pair, weight - sample->weight, blocks - sample->blocks);
+            add_to_sums(sample->pair, sample->size, weight - sample->weight,
+                        blocks - sample->blocks);
             sample->weight = weight;
             sample->blocks = blocks;
         }
@@ -583,7 +589,7 @@ add_sample(const void *address, size_t size, int64_t unit, uint32_t node)
     };
     filter_add(address);
     heap.units.items[unit_at].born_bytes += weight;
-    add_to_sums(pair, weight, blocks);
+    add_to_sums(pair, size, weight, blocks);
 }
 
 /* ---- The stack ------------------------------------------------------------------------------- */
@@ -969,7 +975,7 @@ start(PyObject *Py_UNUSED(module), PyObject *args, PyObject *keywords)
     heap.max_frames = max_frames;
     heap.only_marked_threads = only_marked_threads;
     heap.start_ns = monotonic_ns();
-    heap.live_bytes = heap.live_blocks = 0;
+    heap.live_bytes = heap.live_blocks = heap.small_bytes = 0;
     last_stack.depth = 0;
     heap.points = heap.dropped = heap.thinned = 0;
     seed_random(seed);
@@ -1252,16 +1258,25 @@ status(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     double rate = heap.rate;
     size_t live_samples = heap.samples.count, known_nodes = heap.nodes.count;
     int64_t live_bytes = heap.live_bytes, live_blocks = whole_blocks(heap.live_blocks);
+    int64_t small_bytes = heap.small_bytes;
     uint64_t points = heap.points, dropped = heap.dropped, thinned = heap.thinned;
     bool enabled = heap.enabled;
     unlock_heap();
     return Py_BuildValue(
-        "{s:O,s:d,s:K,s:n,s:n,s:L,s:L,s:K,s:K,s:n,s:L,s:L}", "enabled",
-        enabled ? Py_True : Py_False, "rate", rate, "points", (unsigned long long)points, "samples", (Py_ssize_t)live_samples, "nodes", (Py_ssize_t)known_nodes,
-        "live_bytes", (long long)live_bytes, "live_blocks", (long long)live_blocks, "dropped",
-        (unsigned long long)dropped, "thinned", (unsigned long long)thinned, "own_bytes",
-        (Py_ssize_t)tables, "arena_count", (long long)heap.arena_count, "arena_bytes",
-        (long long)heap.arena_bytes);
+        "{s:O,s:d,s:K,s:n,s:n,s:L,s:L,s:L,s:K,s:K,s:n,s:L,s:L}",
+        "enabled", enabled ? Py_True : Py_False,
+        "rate", rate,
+        "points", (unsigned long long)points,
+        "samples", (Py_ssize_t)live_samples,
+        "nodes", (Py_ssize_t)known_nodes,
+        "live_bytes", (long long)live_bytes,
+        "live_blocks", (long long)live_blocks,
+        "small_bytes", (long long)small_bytes,
+        "dropped", (unsigned long long)dropped,
+        "thinned", (unsigned long long)thinned,
+        "own_bytes", (Py_ssize_t)tables,
+        "arena_count", (long long)heap.arena_count,
+        "arena_bytes", (long long)heap.arena_bytes);
 }
 
 static PyMethodDef functions[] = {

@@ -18,6 +18,13 @@ ProbeState = Literal["on", "off", "missing", "failed"]
 LogLevel = Literal["info", "warning", "error"]
 PeakMethod = Literal["kernel high-water mark", "sampled maximum"]
 MappingKind = Literal["heap", "stack", "anonymous", "file-backed", "special"]
+SettlementName = Literal["result released", "collection", "malloc_trim"]
+CaptureReason = Literal["end of the run", "retention grew", "near the limit", "asked for", "signal"]
+RootKind = Literal[
+    "module", "frame", "thread", "class", "closure", "task", "exception", "unknown", ""
+]
+"""What keeps a holder chain's first object: ``unknown`` where no Python object refers to it (an
+extension, or the interpreter itself), empty for an object that is no root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +203,139 @@ class LineRow:
     rss: int | None
     increment: int | None
     hits: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerReading:
+    """What the ledger is made of at one tick: readings in bytes, None where there is none.
+
+    ``anonymous``, ``file_backed`` and ``shared`` add up to ``rss``. ``python`` are the live blocks
+    that the heap engine counts, ``python_small`` those of them that lie in pymalloc's ``arenas``.
+    ``native_used`` and ``native_free`` are malloc's, with what Python takes from it inside.
+    ``children`` is the memory of child processes; ``group_anonymous`` and ``group_cache`` that of
+    the control group.
+    """
+
+    t_ns: int
+    rss: int
+    anonymous: int
+    file_backed: int
+    shared: int
+    python: int | None
+    python_small: int | None
+    arenas: int | None
+    native_used: int | None
+    native_free: int | None
+    children: int | None
+    group_anonymous: int | None
+    group_cache: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SettlementStep:
+    """One step of letting go at the end of a run, and what it gave back.
+
+    ``objects`` is how many objects the step freed as far as it can tell, ``uncollectable`` what a
+    collection had to leave; ``python_before`` and ``python_after`` are live Python blocks in bytes.
+    """
+
+    position: int
+    step: SettlementName
+    t_ns: int
+    rss_before: int
+    rss_after: int
+    python_before: int | None
+    python_after: int | None
+    objects: int
+    uncollectable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One look at who holds what: when, why, how long it took and how far it came.
+
+    ``objects`` is how many objects were looked at; where ``complete`` is false, ``note`` says what
+    ended the search.
+    """
+
+    id: int
+    t_ns: int
+    unit: int
+    reason: CaptureReason
+    duration_ns: int
+    objects: int
+    complete: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """Live blocks of one allocation stack (or, without one, of one type) born in old units.
+
+    ``steadiness`` is the share of the units between ``first_unit`` and ``last_unit`` that left
+    such blocks behind, 0 to 1.
+    """
+
+    capture: int
+    rank: int
+    site: int | None
+    type: str
+    bytes: int
+    blocks: int
+    first_unit: int
+    last_unit: int
+    units: int
+    steadiness: float
+
+
+@dataclass(frozen=True, slots=True)
+class HeldObject:
+    """One object of a capture's graph, or ``count`` alike ones that stand in the same place.
+
+    ``name`` is what code calls it (a module's attribute, a frame's local), empty where it has no
+    name of its own; ``file`` and ``line`` are where a frame, function or class stands. ``unit``
+    and ``site`` tell its birth, where a sample knows it.
+    """
+
+    capture: int
+    id: int
+    type: str
+    name: str
+    size: int
+    count: int
+    root: RootKind
+    unit: int | None
+    site: int | None
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """``holder`` refers to ``held``, two ids; ``label`` says how: ``.pages``, ``[12]``."""
+
+    capture: int
+    holder: int
+    held: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLink:
+    """One object in a holder chain, from the root (position 0) down to the suspect's object.
+
+    ``count`` is how many chains differ from this one in indexes only, itself included.
+    ``likely_wrong`` marks the reference into this object: above it somebody has a reason to live,
+    below it nobody has.
+    """
+
+    capture: int
+    suspect: int
+    chain: int
+    position: int
+    object: int
+    count: int
+    likely_wrong: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,16 +24,23 @@ from diagnostics.recording import schema
 from diagnostics.recording.frames import Values, apply, decode
 from diagnostics.recording.liveness import writer_is_alive
 from diagnostics.recording.model import (
+    Capture,
+    ChainLink,
     GcEvent,
     GcSummary,
     HeapTotal,
+    HeldObject,
+    LedgerReading,
     LineRow,
     LogEntry,
     MappingRow,
     Outcome,
     ProbeStatus,
     ProcessSample,
+    Reference,
+    SettlementStep,
     Site,
+    Suspect,
     UnitHeap,
     UnitPeak,
     UnitRow,
@@ -234,6 +241,48 @@ class RecordingReader:
         """The mappings that the series "mappings" tells of, by id; empty where none were read."""
         return {row.id: row for row in self._rows(MappingRow, "mappings", order="id")}
 
+    # -- where the memory went, and who held it; empty in recordings of version 1 ------------------
+
+    def ledger(self, *, after_ns: int = -1) -> list[LedgerReading]:
+        return self._rows(LedgerReading, "ledger", "t_ns > ?", after_ns, order="t_ns", since=2)
+
+    def settlement(self) -> list[SettlementStep]:
+        return self._rows(SettlementStep, "settlement", order="position", since=2)
+
+    def captures(self) -> list[Capture]:
+        rows = self._rows(Capture, "captures", order="id", since=2)
+        return [replace(row, complete=bool(row.complete)) for row in rows]
+
+    def suspects(self, capture: int) -> list[Suspect]:
+        return self._rows(Suspect, "suspects", "capture = ?", capture, order="rank", since=2)
+
+    def held_objects(self, capture: int) -> dict[int, HeldObject]:
+        """The objects of a capture's graph, by id."""
+        rows = self._rows(HeldObject, "held_objects", "capture = ?", capture, order="id", since=2)
+        return {row.id: row for row in rows}
+
+    def references(self, capture: int) -> list[Reference]:
+        return self._rows(
+            Reference,
+            "object_references",
+            "capture = ?",
+            capture,
+            order="holder, held, label",
+            since=2,
+        )
+
+    def chains(self, capture: int) -> list[ChainLink]:
+        """The holder chains of a capture, each from its root down."""
+        rows = self._rows(
+            ChainLink,
+            "chains",
+            "capture = ?",
+            capture,
+            order="suspect, chain, position",
+            since=2,
+        )
+        return [replace(row, likely_wrong=bool(row.likely_wrong)) for row in rows]
+
     def frames(
         self, series: Series, *, after_ns: int = -1, until_ns: int = _END_OF_TIME
     ) -> Iterator[FrameState]:
@@ -305,7 +354,11 @@ class RecordingReader:
         *values: object,
         order: str = "1",
         columns: str = "*",
+        since: int = 1,
     ) -> list[Row]:
+        """The rows of a table that recordings have ``since`` a version of the format."""
+        if self.version < since:
+            return []
         found = self._query(
             _allowed(cast(Any, row_type)),
             f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {order}",

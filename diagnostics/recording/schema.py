@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 APPLICATION_ID = 0x50383752  # "P87R"
-VERSION = 1
+VERSION = 2
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;  -- values are JSON
@@ -150,4 +150,88 @@ CREATE TABLE outcome (
     error_message TEXT,
     traceback TEXT
 );
+
+-- Since version 2: where the memory went, and who held it.
+CREATE TABLE ledger (
+    t_ns INTEGER PRIMARY KEY,
+    rss INTEGER NOT NULL,
+    anonymous INTEGER NOT NULL,
+    file_backed INTEGER NOT NULL,
+    shared INTEGER NOT NULL,
+    python INTEGER,
+    python_small INTEGER,
+    arenas INTEGER,
+    native_used INTEGER,
+    native_free INTEGER,
+    children INTEGER,
+    group_anonymous INTEGER,
+    group_cache INTEGER
+);
+
+CREATE TABLE settlement (
+    position INTEGER PRIMARY KEY,
+    step TEXT NOT NULL,
+    t_ns INTEGER NOT NULL,
+    rss_before INTEGER NOT NULL,
+    rss_after INTEGER NOT NULL,
+    python_before INTEGER,
+    python_after INTEGER,
+    objects INTEGER NOT NULL,
+    uncollectable INTEGER NOT NULL
+);
+
+CREATE TABLE captures (
+    id INTEGER PRIMARY KEY,
+    t_ns INTEGER NOT NULL,
+    unit INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    duration_ns INTEGER NOT NULL,
+    objects INTEGER NOT NULL,
+    complete INTEGER NOT NULL,
+    note TEXT NOT NULL
+);
+CREATE TABLE suspects (
+    capture INTEGER NOT NULL,
+    rank INTEGER NOT NULL,
+    site INTEGER,
+    type TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    blocks INTEGER NOT NULL,
+    first_unit INTEGER NOT NULL,
+    last_unit INTEGER NOT NULL,
+    units INTEGER NOT NULL,
+    steadiness REAL NOT NULL,
+    PRIMARY KEY (capture, rank)
+) WITHOUT ROWID;
+CREATE TABLE held_objects (
+    capture INTEGER NOT NULL,
+    id INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    name TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    root TEXT NOT NULL,
+    unit INTEGER,
+    site INTEGER,
+    file TEXT NOT NULL,
+    line INTEGER NOT NULL,
+    PRIMARY KEY (capture, id)
+) WITHOUT ROWID;
+CREATE TABLE object_references (
+    capture INTEGER NOT NULL,
+    holder INTEGER NOT NULL,
+    held INTEGER NOT NULL,
+    label TEXT NOT NULL,
+    PRIMARY KEY (capture, holder, held, label)
+) WITHOUT ROWID;
+CREATE TABLE chains (
+    capture INTEGER NOT NULL,
+    suspect INTEGER NOT NULL,
+    chain INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    object INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    likely_wrong INTEGER NOT NULL,
+    PRIMARY KEY (capture, suspect, chain, position)
+) WITHOUT ROWID;
 """

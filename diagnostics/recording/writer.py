@@ -19,10 +19,14 @@ from diagnostics.handles import Handle
 from diagnostics.recording import schema
 from diagnostics.recording.frames import EncodedFrame, FrameEncoder, Values
 from diagnostics.recording.model import (
+    Capture,
+    ChainLink,
     Frame,
     GcEvent,
     GcSummary,
     HeapTotal,
+    HeldObject,
+    LedgerReading,
     LineRow,
     LogEntry,
     LogLevel,
@@ -30,7 +34,10 @@ from diagnostics.recording.model import (
     Outcome,
     ProbeStatus,
     ProcessSample,
+    Reference,
+    SettlementStep,
     Site,
+    Suspect,
     UnitHeap,
     UnitPeak,
     UnitRow,
@@ -153,6 +160,27 @@ class RecordingWriter:
     def put_mappings(self, rows: Iterable[MappingRow]) -> None:
         """Add mappings, or replace them as they grow."""
         self._put("mappings", MappingRow, rows)
+
+    def put_ledger(self, row: LedgerReading) -> None:
+        self._put("ledger", LedgerReading, [row])
+
+    def put_settlement(self, rows: Iterable[SettlementStep]) -> None:
+        self._put("settlement", SettlementStep, rows)
+
+    def put_capture(
+        self,
+        capture: Capture,
+        suspects: Iterable[Suspect],
+        objects: Iterable[HeldObject],
+        references: Iterable[Reference],
+        chains: Iterable[ChainLink],
+    ) -> None:
+        """Add one capture, or replace it as it goes on; every row carries its id."""
+        self._put("captures", Capture, [capture])
+        self._put("suspects", Suspect, suspects)
+        self._put("held_objects", HeldObject, objects)
+        self._put("object_references", Reference, references)
+        self._put("chains", ChainLink, chains)
 
     def put_outcome(self, outcome: Outcome) -> None:
         put_outcome(self._begin(), outcome)
