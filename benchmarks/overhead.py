@@ -1,8 +1,7 @@
 """What it costs to record, beside what peers cost: python -m benchmarks.overhead [--write]
 
-Every run is a process of its own; the variants take turns, so that a machine that grows slower
-slows all of them. Ratios are to the bare runs of the same load: the median, and the lowest and
-the highest pair. --write puts the table into docs/benchmarks.md.
+Every run is a process of its own. Bare and recorded runs of a load take turns, so that a machine
+that grows slower slows both. --write puts the tables into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import sys
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -26,16 +25,27 @@ from benchmarks.loads import LOADS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
-OFTEN = ("bare", "page87 sampled")
-SELDOM = (
+BARE, OURS = "bare", "page87 sampled"
+PEERS = (
     "page87 exact, 1 frame",
+    "page87 exact, 10 frames",
     "tracemalloc 1",
     "tracemalloc 10",
     "memray",
     "memray, Python too",
     "memory_profiler lines",
 )
-_POLL_S = 0.002
+_POLL_S = 0.005
+
+_HEAD = """# What it costs to record
+
+`python -m benchmarks.overhead --write` writes this page."""
+
+_BESIDE = """## Beside the peers, on shorter loads
+
+A recording takes about a tenth of a second to begin and to end, which counts for more here."""
+
+Runs = dict[tuple[str, str], list["Run"]]
 
 
 class Run(NamedTuple):
@@ -44,11 +54,11 @@ class Run(NamedTuple):
     capture_bytes: int
 
 
-def measure(load: str, variant: str) -> Run:
-    """One run; its peak is the highest resident set seen every 2 ms from outside."""
+def measure(load: str, size: int, variant: str) -> Run:
+    """One run; its peak is the highest resident set seen every 5 ms from outside."""
     with tempfile.TemporaryDirectory(prefix="page87-bench-") as folder:
         process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", load, variant, folder],
+            [sys.executable, "-m", "benchmarks.worker", load, str(size), variant, folder],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,
@@ -77,58 +87,78 @@ def _watch(pid: int, over: threading.Event, peak: list[int]) -> None:
             return
 
 
-def measured(rounds: int, seldom: int) -> dict[tuple[str, str], list[Run]]:
-    """All runs, by load and variant, in turns."""
-    runs: dict[tuple[str, str], list[Run]] = defaultdict(list)
+def long_runs(rounds: int) -> Runs:
+    """The long loads, bare and recorded, taking turns in alternating order."""
+    runs: Runs = defaultdict(list)
     for turn in range(rounds):
-        for load in LOADS:
-            for variant in (*OFTEN, *(SELDOM if turn < seldom else ())):
-                runs[load, variant].append(measure(load, variant))
-                print(f"{turn + 1}/{rounds} {load}: {variant}", file=sys.stderr, flush=True)
+        for load, (_pages, size, _short) in LOADS.items():
+            pair = (BARE, OURS) if turn % 2 == 0 else (OURS, BARE)
+            for variant in pair:
+                runs[load, variant].append(measure(load, size, variant))
+            print(f"{turn + 1}/{rounds} {load}", file=sys.stderr, flush=True)
     return runs
 
 
-def table(runs: dict[tuple[str, str], list[Run]]) -> Iterator[str]:
+def short_runs(rounds: int) -> Runs:
+    """The short loads under everything."""
+    runs: Runs = defaultdict(list)
+    for turn in range(rounds):
+        for load, (_pages, _long, size) in LOADS.items():
+            for variant in (BARE, OURS, *PEERS):
+                runs[load, variant].append(measure(load, size, variant))
+                print(f"peers {turn + 1}/{rounds} {load}: {variant}", file=sys.stderr, flush=True)
+    return runs
+
+
+def table(runs: Runs, variants: Sequence[str]) -> Iterator[str]:
     """The figures as Markdown."""
     yield "| load | variant | CPU | peak RSS | peak RSS more | capture | n |"
     yield "|---|---|---|---|---|---|---|"
     for load in LOADS:
-        bare = runs[load, "bare"]
+        bare = runs[load, BARE]
         bare_cpu = statistics.median(run.cpu_s for run in bare)
         bare_peak = statistics.median(run.peak_bytes for run in bare)
-        for variant in (*OFTEN, *SELDOM):
+        yield _row(
+            load, BARE, f"1 ({bare_cpu:.2f} s)", f"1 ({bare_peak / 1e6:.0f} MB)", "", "", bare
+        )
+        for variant in variants:
             own = runs[load, variant]
-            ratios = [run.cpu_s / other.cpu_s for run, other in zip(own, bare, strict=False)]
+            ratios = [run.cpu_s / other.cpu_s for run, other in zip(own, bare, strict=True)]
+            cpu = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} – {max(ratios):.2f})"
             peak = statistics.median(run.peak_bytes for run in own)
-            if variant == "bare":
-                cpu, peaks, more = f"1 ({bare_cpu:.2f} s)", f"1 ({bare_peak / 1e6:.0f} MB)", ""
-            else:
-                cpu = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} – {max(ratios):.2f})"
-                peaks, more = f"{peak / bare_peak:.2f}", f"{(peak - bare_peak) / 1e6:+.0f} MB"
+            more = f"{(peak - bare_peak) / 1e6:+.0f} MB"
             size = statistics.median(run.capture_bytes for run in own)
             capture = f"{size / 1e3:,.0f} kB" if size else ""
-            yield f"| {load} | {variant} | {cpu} | {peaks} | {more} | {capture} | {len(own)} |"
+            yield _row(load, variant, cpu, f"{peak / bare_peak:.2f}", more, capture, own)
+
+
+def _row(
+    load: str, variant: str, cpu: str, peak: str, more: str, capture: str, runs: list[Run]
+) -> str:
+    return f"| {load} | {variant} | {cpu} | {peak} | {more} | {capture} | {len(runs)} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7, help="of bare and sampled runs")
-    parser.add_argument("--seldom", type=int, default=1, help="rounds of all the others")
+    parser.add_argument("--rounds", type=int, default=7, help="of the long loads")
+    parser.add_argument("--peers", type=int, default=1, help="rounds of the short loads")
     parser.add_argument("--write", action="store_true", help=f"into {PAGE.relative_to(ROOT)}")
     chosen = parser.parse_args()
-    text = "\n".join(table(measured(chosen.rounds, chosen.seldom)))
     about = (
         f"Measured on {date.today()}: Python {platform.python_version()}, {platform.system()},"
-        f" {os.cpu_count()} cores. CPU is of the whole process, recorder thread, start and end of"
-        " the recording included. The spread is over pairs of neighbouring runs."
+        f" {os.cpu_count()} cores. CPU is of the whole process: recorder thread, start and end of"
+        " the recording included. Ratios are of neighbouring runs: the median, and the lowest and"
+        " the highest."
     )
+    parts = [_HEAD, about]
+    if chosen.rounds:
+        parts += ["## Whole loads", "\n".join(table(long_runs(chosen.rounds), [OURS]))]
+    if chosen.peers:
+        parts += [_BESIDE, "\n".join(table(short_runs(chosen.peers), [OURS, *PEERS]))]
+    text = "\n\n".join(parts) + "\n"
     print(text)
     if chosen.write:
-        PAGE.write_text(
-            "# What it costs to record\n\n"
-            "`python -m benchmarks.overhead --write` writes this page.\n\n"
-            f"{about}\n\n{text}\n"
-        )
+        PAGE.write_text(text)
 
 
 if __name__ == "__main__":

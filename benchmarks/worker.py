@@ -1,4 +1,4 @@
-"""One measured run in a fresh process: python -m benchmarks.worker LOAD VARIANT FOLDER
+"""One measured run in a fresh process: python -m benchmarks.worker LOAD SIZE VARIANT FOLDER
 
 Prints one JSON object: the CPU seconds of the whole process (all threads) for the load, with the
 start and the end of the recording inside, and the size of the capture.
@@ -51,8 +51,8 @@ class Traced:
 
 
 def main() -> None:
-    name, variant, folder = sys.argv[1:]
-    load, size = LOADS[name]
+    name, size, variant, folder = sys.argv[1:]
+    load = LOADS[name].pages
     for _ in load(1):  # libraries are imported, and their caches filled, before the clock starts
         break
     from diagnostics import units
@@ -73,7 +73,7 @@ def main() -> None:
     print("ready", flush=True)
     start = time.process_time()
     with watcher:
-        for _ in units(load(size)):
+        for _ in units(load(int(size))):
             pass
     spent = time.process_time() - start
     size_of_capture = capture.stat().st_size if capture.exists() else 0

@@ -73,8 +73,18 @@ this_thread_state(void) /* NULL without the GIL */
 #include <string.h>
 #include <time.h>
 
+#ifdef CLOCK_MONOTONIC_COARSE /* a few milliseconds are fine enough for a birth, and cost less */
+#define COARSE_CLOCK CLOCK_MONOTONIC_COARSE
+#else
+#define COARSE_CLOCK CLOCK_MONOTONIC
+#endif
+
+/* What the hooks seldom do must not cost registers and instructions where they mostly pass. */
+#define COLD __attribute__((noinline, cold))
+
 #define MAX_FRAMES 64
 #define BLOCK_PARTS 1024
+#define SURE 40             /* a block of so many mean gaps is picked, as far as a double can tell */
 #define SMALL_BLOCK 512     /* pymalloc passes what is larger on to malloc */
 #define NO_NODE 0u          /* the root of the tree: no Python frame */
 #define EMPTY UINT32_MAX    /* an unused slot of an index */
@@ -93,10 +103,13 @@ typedef struct {
 } index_t;
 
 typedef struct {
+    int64_t bytes;
+    int64_t blocks; /* in 1/BLOCK_PARTS, so that rounding does not bias the sums */
+} weight_t;
+
+typedef struct {
     uintptr_t address;
     size_t size;
-    int64_t weight; /* bytes it stands for */
-    int64_t blocks; /* blocks it stands for, in 1/BLOCK_PARTS */
     int64_t birth_ns;
     uint64_t thread;
     uint32_t pair;
@@ -104,11 +117,11 @@ typedef struct {
 
 typedef struct { /* what one stack left alive of one unit */
     int64_t unit;
+    uint32_t unit_at; /* its position in `units` */
     uint32_t node;
     bool changed;
     bool told; /* a reader has seen it alive */
-    int64_t bytes;
-    int64_t blocks;
+    weight_t alive;
 } pair_t;
 
 typedef struct {
@@ -124,8 +137,7 @@ typedef struct { /* a frame in the tree of allocation stacks */
     uint32_t parent;
     int line;
     bool changed;
-    int64_t bytes; /* alive, allocated right here; not below */
-    int64_t blocks;
+    weight_t alive; /* allocated right here, not below */
 } node_t;
 
 #define ARRAY(type)                                                                               \
@@ -146,6 +158,7 @@ static struct {
     atomic_flag lock;
 
     double rate;
+    weight_t small_weights[SMALL_BLOCK + 1]; /* by size, at this rate */
     size_t max_samples;
     int max_frames;
     bool only_marked_threads;
@@ -167,13 +180,12 @@ static struct {
     index_t node_index;   /* (parent, code, line) -> nodes */
     index_t step_index;   /* (parent, code, instruction) -> nodes */
 
-    uint8_t *filter; /* how many samples share a hash of their address */
+    uint8_t *filter; /* kept from recording to recording; how many samples share a hash of their address */
     size_t filter_mask;
     size_t filter_mask_limit;
 
-    int64_t live_bytes;
-    int64_t live_blocks;
-    int64_t small_bytes; /* of live_bytes: blocks that fit into pymalloc's arenas */
+    weight_t alive;
+    int64_t small_bytes; /* of what is alive: blocks that fit into pymalloc's arenas */
     uint64_t points; /* blocks picked so far */
     uint64_t dropped;
     uint64_t thinned;
@@ -193,7 +205,8 @@ static _Thread_local struct {
     int64_t countdown; /* bytes until the next point falls */
     uint32_t epoch;
     uint8_t membership;
-    uint8_t nested; /* inside a hook already: a large object asks the raw domain for its memory */
+    /* What makes the next allocation a special one; nearly always nothing. */
+    bool nested; /* inside a hook already: a large object asks the raw domain for its memory */
     const hooked_t *looked_for; /* see `is_hooked` */
 } mine __attribute__((tls_model("initial-exec")));
 
@@ -215,7 +228,7 @@ static int64_t
 monotonic_ns(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(COARSE_CLOCK, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
@@ -250,16 +263,32 @@ chance(size_t size, double rate) /* that a block becomes a sample */
     return -expm1(-(double)size / rate);
 }
 
-static int64_t
-weight_of(size_t size)
+static weight_t
+computed_weight(size_t size)
 {
-    return llround((double)size / chance(size, heap.rate));
+    double picked = chance(size, heap.rate);
+    return (weight_t){llround((double)size / picked), llround(BLOCK_PARTS / picked)};
 }
 
-static int64_t
-blocks_of(size_t size) /* in parts, so that rounding does not bias the sums */
+static inline weight_t
+weight_of(size_t size) /* what a sample of this size stands for */
 {
-    return llround(BLOCK_PARTS / chance(size, heap.rate));
+    if (size <= SMALL_BLOCK) {
+        return heap.small_weights[size];
+    }
+    if ((double)size > SURE * heap.rate) {
+        return (weight_t){(int64_t)size, BLOCK_PARTS};
+    }
+    return computed_weight(size);
+}
+
+static void
+set_rate(double rate)
+{
+    heap.rate = rate;
+    for (size_t size = 1; size <= SMALL_BLOCK; size++) {
+        heap.small_weights[size] = computed_weight(size);
+    }
 }
 
 static int64_t
@@ -356,30 +385,40 @@ look_up(const index_t *index, uint64_t a, uint64_t b)
     return index->slots == NULL ? EMPTY : find_slot(index, a, b)->value;
 }
 
-static bool
-put(index_t *index, uint64_t a, uint64_t b, uint32_t value)
+/* The key's slot or the free one for it, to be filled by `fill_slot`; NULL when libc has no memory. */
+static slot_t *
+slot_for(index_t *index, uint64_t a, uint64_t b)
 {
     if (index->slots == NULL || index->used * 2 > index->mask) {
         if (!resize_index(index, index->slots == NULL ? 1024 : (index->mask + 1) * 2)) {
-            return false;
+            return NULL;
         }
     }
-    slot_t *slot = find_slot(index, a, b);
+    return find_slot(index, a, b);
+}
+
+static inline void
+fill_slot(index_t *index, slot_t *slot, uint64_t a, uint64_t b, uint32_t value)
+{
     index->used += slot->value == EMPTY;
     *slot = (slot_t){{a, b}, value};
+}
+
+static bool
+put(index_t *index, uint64_t a, uint64_t b, uint32_t value)
+{
+    slot_t *slot = slot_for(index, a, b);
+    if (slot == NULL) {
+        return false;
+    }
+    fill_slot(index, slot, a, b, value);
     return true;
 }
 
 static void
-take_out(index_t *index, uint64_t a, uint64_t b)
+empty_slot(index_t *index, slot_t *slot)
 {
-    if (index->slots == NULL) {
-        return;
-    }
-    size_t hole = (size_t)(find_slot(index, a, b) - index->slots);
-    if (index->slots[hole].value == EMPTY) {
-        return;
-    }
+    size_t hole = (size_t)(slot - index->slots);
     index->used--;
     /* Keys behind the hole that had to step over it move up, so that no search ends too early. */
     for (size_t at = (hole + 1) & index->mask; index->slots[at].value != EMPTY;
@@ -402,13 +441,16 @@ drop_index(index_t *index)
 
 /* ---- The filter: may this address be a sample's? --------------------------------------------- */
 
+#define FEWEST_CELLS (1 << 13) /* while samples are few, the whole filter stays in the cache */
 #define FILTER_STUCK UINT8_MAX /* a count that reached the top stays there */
 
+/* A page of memory has one line of the cache here, so that what is freed together is looked up
+ * together; blocks within 64 bytes share a cell. */
 static inline uint8_t *
 filter_cell(const void *address)
 {
-    uint64_t h = ((uintptr_t)address >> 4) * 0x9E3779B97F4A7C15u;
-    return &heap.filter[(h >> 32) & heap.filter_mask];
+    uint64_t line = ((uintptr_t)address >> 12) * 0x9E3779B97F4A7C15u >> 32;
+    return &heap.filter[(line << 6 | ((uintptr_t)address >> 6 & 63)) & heap.filter_mask];
 }
 
 static void
@@ -430,20 +472,24 @@ filter_remove(const void *address)
 static uint32_t
 unit_position(int64_t unit)
 {
+    static uint32_t last; /* most samples belong to the unit of the one before */
+    if (last < heap.units.count && heap.units.items[last].unit == unit) {
+        return last;
+    }
     uint32_t found = look_up(&heap.unit_index, (uint64_t)unit, 0);
-    if (found != EMPTY || !ROOM(heap.units)) {
-        return found;
+    if (found == EMPTY) {
+        found = (uint32_t)heap.units.count;
+        if (!ROOM(heap.units) || !put(&heap.unit_index, (uint64_t)unit, 0, found)) {
+            return EMPTY;
+        }
+        heap.units.items[heap.units.count++] = (unit_t){.unit = unit};
     }
-    found = (uint32_t)heap.units.count;
-    if (!put(&heap.unit_index, (uint64_t)unit, 0, found)) {
-        return EMPTY;
-    }
-    heap.units.items[heap.units.count++] = (unit_t){.unit = unit};
+    last = found;
     return found;
 }
 
 static uint32_t
-pair_position(int64_t unit, uint32_t node)
+pair_position(int64_t unit, uint32_t unit_at, uint32_t node)
 {
     uint32_t found = look_up(&heap.pair_index, (uint64_t)unit, node);
     if (found != EMPTY) {
@@ -464,58 +510,62 @@ pair_position(int64_t unit, uint32_t node)
     } else {
         heap.free_pairs.count--;
     }
-    heap.pairs.items[found] = (pair_t){.unit = unit, .node = node};
+    heap.pairs.items[found] = (pair_t){.unit = unit, .unit_at = unit_at, .node = node};
     return found;
 }
 
-/* Add to the sums of a pair, its unit and the whole, for a block of `size` bytes. What was reserved before cannot fail here. */
+/* Add what a sample stands for to the sums of its pair, its unit and the whole, or take it out with
+ * `sign` -1. What was reserved before cannot fail here. */
 static void
-add_to_sums(uint32_t position, size_t size, int64_t bytes, int64_t blocks)
+count_sample(const sample_t *sample, int sign)
 {
-    if (size <= SMALL_BLOCK) {
-        heap.small_bytes += bytes;
-    }
-    pair_t *pair = &heap.pairs.items[position];
-    pair->bytes += bytes;
-    pair->blocks += blocks;
+    weight_t more = weight_of(sample->size);
+    more.bytes *= sign;
+    more.blocks *= sign;
+    pair_t *pair = &heap.pairs.items[sample->pair];
+    pair->alive.bytes += more.bytes;
+    pair->alive.blocks += more.blocks;
     if (!pair->changed && ROOM(heap.changed_pairs)) {
         pair->changed = true;
-        heap.changed_pairs.items[heap.changed_pairs.count++] = position;
+        heap.changed_pairs.items[heap.changed_pairs.count++] = sample->pair;
     }
-    uint32_t unit_at = look_up(&heap.unit_index, (uint64_t)pair->unit, 0);
-    unit_t *unit = &heap.units.items[unit_at];
-    unit->live_bytes += bytes;
+    unit_t *unit = &heap.units.items[pair->unit_at];
+    unit->live_bytes += more.bytes;
     if (unit->live_bytes > unit->peak_bytes) {
         unit->peak_bytes = unit->live_bytes;
     }
     if (!unit->changed && ROOM(heap.changed_units)) {
         unit->changed = true;
-        heap.changed_units.items[heap.changed_units.count++] = unit_at;
+        heap.changed_units.items[heap.changed_units.count++] = pair->unit_at;
     }
     node_t *node = &heap.nodes.items[pair->node];
-    node->bytes += bytes;
-    node->blocks += blocks;
+    node->alive.bytes += more.bytes;
+    node->alive.blocks += more.blocks;
     if (!node->changed && ROOM(heap.changed_nodes)) {
         node->changed = true;
         heap.changed_nodes.items[heap.changed_nodes.count++] = pair->node;
     }
-    heap.live_bytes += bytes;
-    heap.live_blocks += blocks;
+    heap.alive.bytes += more.bytes;
+    heap.alive.blocks += more.blocks;
+    if (sample->size <= SMALL_BLOCK) {
+        heap.small_bytes += more.bytes;
+    }
 }
 
 /* ---- Samples --------------------------------------------------------------------------------- */
 
 static void
-remove_sample_at(uint32_t position)
+remove_sample(slot_t *slot) /* its slot in the index */
 {
+    uint32_t position = slot->value;
     sample_t gone = heap.samples.items[position];
-    take_out(&heap.sample_index, gone.address, 0);
+    empty_slot(&heap.sample_index, slot);
     filter_remove((void *)gone.address);
-    add_to_sums(gone.pair, gone.size, -gone.weight, -gone.blocks);
+    count_sample(&gone, -1);
     uint32_t last = (uint32_t)--heap.samples.count;
     if (position != last) {
         heap.samples.items[position] = heap.samples.items[last];
-        put(&heap.sample_index, heap.samples.items[position].address, 0, position);
+        find_slot(&heap.sample_index, heap.samples.items[position].address, 0)->value = position;
     }
 }
 
@@ -523,20 +573,21 @@ remove_sample_at(uint32_t position)
 static void
 thin_samples(void)
 {
-    double before = heap.rate;
-    heap.rate *= 2;
+    double before = heap.rate, after = before * 2;
     for (uint32_t i = (uint32_t)heap.samples.count; i-- > 0;) {
         sample_t *sample = &heap.samples.items[i];
-        if (uniform() > chance(sample->size, heap.rate) / chance(sample->size, before)) {
-            remove_sample_at(i);
+        if (uniform() > chance(sample->size, after) / chance(sample->size, before)) {
+            remove_sample(find_slot(&heap.sample_index, sample->address, 0));
             heap.thinned++;
-        } else {
-            int64_t weight = weight_of(sample->size), blocks = blocks_of(sample->size);
-            add_to_sums(sample->pair, sample->size, weight - sample->weight,
-                        blocks - sample->blocks);
-            sample->weight = weight;
-            sample->blocks = blocks;
         }
+    }
+    /* What a sample stands for is never stored: it follows from its size and the present rate. */
+    for (size_t i = 0; i < heap.samples.count; i++) {
+        count_sample(&heap.samples.items[i], -1);
+    }
+    set_rate(after);
+    for (size_t i = 0; i < heap.samples.count; i++) {
+        count_sample(&heap.samples.items[i], 1);
     }
 }
 
@@ -560,10 +611,6 @@ widen_filter(void)
 static void
 add_sample(const void *address, size_t size, int64_t unit, uint32_t node)
 {
-    uint32_t known = look_up(&heap.sample_index, (uintptr_t)address, 0);
-    if (known != EMPTY) { /* its free went by another road: a hook that was left out for a while */
-        remove_sample_at(known);
-    }
     if (heap.samples.count >= heap.max_samples) {
         thin_samples();
     }
@@ -571,25 +618,27 @@ add_sample(const void *address, size_t size, int64_t unit, uint32_t node)
         widen_filter();
     }
     uint32_t unit_at = unit_position(unit);
-    uint32_t pair = unit_at == EMPTY ? EMPTY : pair_position(unit, node);
-    if (pair == EMPTY || !ROOM(heap.samples)
-        || !put(&heap.sample_index, (uintptr_t)address, 0, (uint32_t)heap.samples.count)) {
+    uint32_t pair = unit_at == EMPTY ? EMPTY : pair_position(unit, unit_at, node);
+    slot_t *slot = slot_for(&heap.sample_index, (uintptr_t)address, 0);
+    if (pair == EMPTY || slot == NULL || !ROOM(heap.samples)) {
         heap.dropped++;
         return;
     }
-    int64_t weight = weight_of(size), blocks = blocks_of(size);
+    if (slot->value != EMPTY) { /* its free went by another road: a hook was out for a while */
+        remove_sample(slot);
+        slot = find_slot(&heap.sample_index, (uintptr_t)address, 0);
+    }
+    fill_slot(&heap.sample_index, slot, (uintptr_t)address, 0, (uint32_t)heap.samples.count);
     heap.samples.items[heap.samples.count++] = (sample_t){
         .address = (uintptr_t)address,
         .size = size,
-        .weight = weight,
-        .blocks = blocks,
         .birth_ns = monotonic_ns() - heap.start_ns,
         .thread = PyThread_get_thread_ident(),
         .pair = pair,
     };
     filter_add(address);
-    heap.units.items[unit_at].born_bytes += weight;
-    add_to_sums(pair, size, weight, blocks);
+    heap.units.items[unit_at].born_bytes += weight_of(size).bytes;
+    count_sample(&heap.samples.items[heap.samples.count - 1], 1);
 }
 
 /* ---- The stack ------------------------------------------------------------------------------- */
@@ -681,9 +730,12 @@ current_unit(void)
 
 /* ---- The hooks ------------------------------------------------------------------------------- */
 
-static void
+static COLD void
 point_falls(const void *address, size_t size, bool raw)
 {
+    if (address == NULL || !heap.enabled) {
+        return;
+    }
     if (mine.epoch != heap.epoch) { /* this thread's first allocation in this recording */
         mine.epoch = heap.epoch;
         mine.membership = heap.only_marked_threads ? OUTSIDE : INSIDE;
@@ -700,10 +752,9 @@ point_falls(const void *address, size_t size, bool raw)
     }
     PyThreadState *thread = raw && !PyGILState_Check() ? NULL : this_thread_state();
     bool counted = thread != NULL && thread->interp == PyInterpreterState_Main();
-    int64_t unit = 0;
-    if (counted) {
-        unit = current_unit();
-    }
+    mine.nested = 1; /* what the interpreter allocates to tell the unit is not the loader's */
+    int64_t unit = counted ? current_unit() : 0;
+    mine.nested = 0;
     lock_heap();
     mine.countdown = next_gap();
     if (heap.enabled) {
@@ -721,13 +772,9 @@ point_falls(const void *address, size_t size, bool raw)
 static inline void
 note_allocation(const void *address, size_t size, bool raw)
 {
-    if (address == NULL || !heap.enabled) {
-        return;
+    if (mine.epoch != heap.epoch || (mine.countdown -= (int64_t)size) <= 0) {
+        point_falls(address, size, raw);
     }
-    if (mine.epoch == heap.epoch && (mine.countdown -= (int64_t)size) > 0) {
-        return;
-    }
-    point_falls(address, size, raw);
 }
 
 typedef struct { /* a sample that a failed realloc may have to give back */
@@ -737,30 +784,38 @@ typedef struct { /* a sample that a failed realloc may have to give back */
     uint32_t node;
 } taken_t;
 
-static taken_t
+static COLD taken_t
 take_sample(const void *address)
 {
     taken_t taken = {.found = false};
     lock_heap();
-    uint32_t position = heap.enabled ? look_up(&heap.sample_index, (uintptr_t)address, 0) : EMPTY;
-    if (position != EMPTY) {
+    slot_t *slot = NULL;
+    if (heap.enabled && heap.sample_index.slots != NULL) {
+        slot = find_slot(&heap.sample_index, (uintptr_t)address, 0);
+    }
+    if (slot != NULL && slot->value != EMPTY) {
         taken.found = true;
-        taken.sample = heap.samples.items[position];
+        taken.sample = heap.samples.items[slot->value];
         taken.unit = heap.pairs.items[taken.sample.pair].unit;
         taken.node = heap.pairs.items[taken.sample.pair].node;
-        remove_sample_at(position);
+        remove_sample(slot);
     }
     unlock_heap();
     return taken;
 }
 
-static inline taken_t
-note_free(const void *address)
+static COLD void
+forget_sample(const void *address)
 {
-    if (address != NULL && heap.enabled && *filter_cell(address) != 0) {
-        return take_sample(address);
-    }
-    return (taken_t){.found = false};
+    take_sample(address);
+}
+
+/* A free stands as much in the way as an allocation, so it asks the filter and nothing else: the
+ * filter is empty while nothing is recorded. */
+static inline bool
+may_be_sample(const void *address)
+{
+    return *filter_cell(address) != 0;
 }
 
 static void
@@ -773,26 +828,31 @@ give_back(const void *address, const taken_t *taken)
         if (heap.samples.count > before) { /* it is not born anew */
             heap.samples.items[before].birth_ns = taken->sample.birth_ns;
             unit_t *unit = &heap.units.items[unit_position(taken->unit)];
-            unit->born_bytes -= heap.samples.items[before].weight;
+            unit->born_bytes -= weight_of(taken->sample.size).bytes;
         }
     }
     unlock_heap();
+}
+
+/* Whether the allocator below may ask the raw domain for the memory, through our own hook. (Where
+ * pymalloc asks it for its tables, that is an allocation like another.) */
+static inline bool
+passes_on(size_t size)
+{
+    return size > SMALL_BLOCK;
 }
 
 static void *
 hooked_malloc(void *context, size_t size)
 {
     hooked_t *hook = context;
-    if (mine.looked_for == hook) {
-        mine.looked_for = NULL;
-    }
     if (mine.nested) {
         return hook->original.malloc(hook->original.ctx, size);
     }
-    mine.nested = 1;
+    mine.nested = passes_on(size);
     void *address = hook->original.malloc(hook->original.ctx, size);
+    mine.nested = false;
     note_allocation(address, size, hook->domain == PYMEM_DOMAIN_RAW);
-    mine.nested = 0;
     return address;
 }
 
@@ -803,10 +863,10 @@ hooked_calloc(void *context, size_t count, size_t size)
     if (mine.nested) {
         return hook->original.calloc(hook->original.ctx, count, size);
     }
-    mine.nested = 1;
+    mine.nested = true;
     void *address = hook->original.calloc(hook->original.ctx, count, size);
+    mine.nested = false;
     note_allocation(address, count * size, hook->domain == PYMEM_DOMAIN_RAW);
-    mine.nested = 0;
     return address;
 }
 
@@ -817,16 +877,22 @@ hooked_realloc(void *context, void *old, size_t size)
     if (mine.nested) {
         return hook->original.realloc(hook->original.ctx, old, size);
     }
-    mine.nested = 1;
+    if (mine.looked_for == hook) {
+        mine.looked_for = NULL;
+    }
     /* Forgotten before: without the GIL the old address may be somebody else's a moment later. */
-    taken_t taken = note_free(old);
+    taken_t taken = {.found = false};
+    if (may_be_sample(old)) {
+        taken = take_sample(old);
+    }
+    mine.nested = true;
     void *address = hook->original.realloc(hook->original.ctx, old, size);
+    mine.nested = false;
     if (address != NULL) {
         note_allocation(address, size, hook->domain == PYMEM_DOMAIN_RAW);
     } else if (taken.found) {
         give_back(old, &taken);
     }
-    mine.nested = 0;
     return address;
 }
 
@@ -834,14 +900,10 @@ static void
 hooked_free(void *context, void *address)
 {
     hooked_t *hook = context;
-    if (mine.nested) {
-        hook->original.free(hook->original.ctx, address);
-        return;
+    if (may_be_sample(address)) {
+        forget_sample(address); /* before, for the same reason */
     }
-    mine.nested = 1;
-    note_free(address); /* before, for the same reason */
     hook->original.free(hook->original.ctx, address);
-    mine.nested = 0;
 }
 
 static void *
@@ -865,17 +927,22 @@ hooked_arena_free(void *Py_UNUSED(context), void *arena, size_t size)
 
 /* ---- Putting the hooks in and out ------------------------------------------------------------ */
 
-/* Whether an allocation of this domain passes through our hook, perhaps under somebody else's. */
+/* Whether this domain's calls pass through our hook, perhaps under somebody else's. A realloc tells:
+ * it is rarer than the others, which have no time for such questions. */
 static bool
 is_hooked(const hooked_t *hook)
 {
     PyMemAllocatorEx outermost;
     PyMem_GetAllocator(hook->domain, &outermost);
-    mine.looked_for = hook;
     void *address = outermost.malloc(outermost.ctx, 1);
+    if (address == NULL) {
+        return true; /* no memory: leave everything as it is */
+    }
+    mine.looked_for = hook;
+    void *moved = outermost.realloc(outermost.ctx, address, 2);
     bool passed = mine.looked_for == NULL;
     mine.looked_for = NULL;
-    outermost.free(outermost.ctx, address);
+    outermost.free(outermost.ctx, moved == NULL ? address : moved);
     return passed;
 }
 
@@ -957,25 +1024,29 @@ start(PyObject *Py_UNUSED(module), PyObject *args, PyObject *keywords)
         return NULL;
     }
 
-    size_t cells = 1 << 16;
+    size_t cells = FEWEST_CELLS;
     while (cells < (size_t)max_samples * 8) {
         cells *= 2;
     }
-    uint8_t *filter = calloc(cells, 1);
-    if (filter == NULL) {
-        return PyErr_NoMemory();
+    if (cells - 1 > heap.filter_mask_limit) {
+        uint8_t *filter = calloc(cells, 1);
+        if (filter == NULL) {
+            return PyErr_NoMemory();
+        }
+        /* One that is too small is left where it is: where our hooks stayed in under another
+         * tool's, a thread without the GIL may be looking into it. */
+        heap.filter = filter;
+        heap.filter_mask_limit = cells - 1;
     }
     lock_heap();
-    free(heap.filter);
-    heap.filter = filter;
-    heap.filter_mask = (1 << 16) - 1;
-    heap.filter_mask_limit = cells - 1;
-    heap.rate = rate;
+    heap.filter_mask = FEWEST_CELLS - 1;
+    set_rate(rate);
     heap.max_samples = (size_t)max_samples;
     heap.max_frames = max_frames;
     heap.only_marked_threads = only_marked_threads;
     heap.start_ns = monotonic_ns();
-    heap.live_bytes = heap.live_blocks = heap.small_bytes = 0;
+    heap.alive = (weight_t){0};
+    heap.small_bytes = 0;
     last_stack.depth = 0;
     heap.points = heap.dropped = heap.thinned = 0;
     seed_random(seed);
@@ -1019,6 +1090,7 @@ stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     drop_index(&heap.unit_index);
     drop_index(&heap.node_index);
     drop_index(&heap.step_index);
+    memset(heap.filter, 0, heap.filter_mask + 1);
     unlock_heap();
     for (size_t i = 1; i < count; i++) {
         Py_DECREF(nodes[i].code); /* may free memory, so not under the lock */
@@ -1088,16 +1160,17 @@ drain_pairs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     for (size_t i = 0; rows != NULL && i < heap.changed_pairs.count; i++) {
         uint32_t position = heap.changed_pairs.items[i];
         pair_t *pair = &heap.pairs.items[position];
-        if (pair->blocks != 0 || pair->told) { /* what came and went in between is no change */
+        if (pair->alive.blocks != 0 || pair->told) { /* what came and went in between is no change */
             rows[at++] = pair->unit;
             rows[at++] = pair->node;
-            rows[at++] = pair->bytes;
-            rows[at++] = whole_blocks(pair->blocks);
+            rows[at++] = pair->alive.bytes;
+            rows[at++] = whole_blocks(pair->alive.blocks);
         }
         pair->changed = false;
-        pair->told = pair->blocks != 0;
-        if (pair->blocks == 0 && ROOM(heap.free_pairs)) {
-            take_out(&heap.pair_index, (uint64_t)pair->unit, pair->node);
+        pair->told = pair->alive.blocks != 0;
+        if (pair->alive.blocks == 0 && ROOM(heap.free_pairs)) {
+            empty_slot(&heap.pair_index,
+                       find_slot(&heap.pair_index, (uint64_t)pair->unit, pair->node));
             heap.free_pairs.items[heap.free_pairs.count++] = position;
         }
     }
@@ -1117,8 +1190,8 @@ drain_nodes(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     for (size_t i = 0; rows != NULL && i < heap.changed_nodes.count; i++) {
         node_t *node = &heap.nodes.items[heap.changed_nodes.items[i]];
         rows[at++] = heap.changed_nodes.items[i];
-        rows[at++] = node->bytes;
-        rows[at++] = whole_blocks(node->blocks);
+        rows[at++] = node->alive.bytes;
+        rows[at++] = whole_blocks(node->alive.blocks);
         node->changed = false;
     }
     if (rows != NULL) {
@@ -1189,7 +1262,7 @@ samples(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
         sample_t *sample = &heap.samples.items[i];
         rows[at++] = (int64_t)sample->address;
         rows[at++] = (int64_t)sample->size;
-        rows[at++] = sample->weight;
+        rows[at++] = weight_of(sample->size).bytes;
         rows[at++] = heap.pairs.items[sample->pair].unit;
         rows[at++] = heap.pairs.items[sample->pair].node;
         rows[at++] = sample->birth_ns;
@@ -1212,14 +1285,15 @@ picks(PyObject *Py_UNUSED(module), PyObject *args)
     const int64_t *size = sizes.buf;
     int64_t *rows = heap.enabled ? NULL : malloc((count * 3 + 1) * sizeof *rows);
     if (rows != NULL) {
-        heap.rate = rate;
+        set_rate(rate);
         seed_random(seed);
         int64_t countdown = next_gap();
         for (size_t i = 0; i < count; i++) {
             if ((countdown -= size[i]) <= 0) {
                 rows[at++] = (int64_t)i;
-                rows[at++] = weight_of((size_t)size[i]);
-                rows[at++] = blocks_of((size_t)size[i]);
+                weight_t weight = weight_of((size_t)size[i]);
+                rows[at++] = weight.bytes;
+                rows[at++] = weight.blocks;
                 countdown = next_gap();
             }
         }
@@ -1244,6 +1318,15 @@ coarsen(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 }
 
 static PyObject *
+live_bytes(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    lock_heap();
+    int64_t bytes = heap.alive.bytes;
+    unlock_heap();
+    return PyLong_FromLongLong(bytes);
+}
+
+static PyObject *
 status(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     lock_heap();
@@ -1257,7 +1340,7 @@ status(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
                     + heap.filter_mask_limit;
     double rate = heap.rate;
     size_t live_samples = heap.samples.count, known_nodes = heap.nodes.count;
-    int64_t live_bytes = heap.live_bytes, live_blocks = whole_blocks(heap.live_blocks);
+    int64_t live_bytes = heap.alive.bytes, live_blocks = whole_blocks(heap.alive.blocks);
     int64_t small_bytes = heap.small_bytes;
     uint64_t points = heap.points, dropped = heap.dropped, thinned = heap.thinned;
     bool enabled = heap.enabled;
@@ -1303,6 +1386,7 @@ static PyMethodDef functions[] = {
      "The nodes from a number on: (parent, file, function, line); node 0 is the root."},
     {"samples", samples, METH_NOARGS,
      "The live samples: rows of int64 (address, size, weight, unit, node, birth_ns, thread)."},
+    {"live_bytes", live_bytes, METH_NOARGS, "The estimate of everything alive; for callbacks."},
     {"status", status, METH_NOARGS, "Rate, numbers of samples and nodes, totals, arenas, drops."},
     {NULL, NULL, 0, NULL},
 };

@@ -22,7 +22,7 @@ from diagnostics.recording.writer import RecordingWriter
 _SMAPS = Path("/proc/self/smaps")
 _PAGEMAP = Path("/proc/self/pagemap")
 
-_SHARE = 0.01
+_SHARE = 0.005
 _OWN_ROWS = 64
 _WITH_BINS = 8
 _MOST_BIN_BYTES = 4 << 30  # 65,536 bins: a reserved range of terabytes must not be walked through
@@ -31,7 +31,7 @@ _MOST_BIN_BYTES = 4 << 30  # 65,536 bins: a reserved range of terabytes must not
 class MappingProbe(BaseProbe):
     """The series "mappings" and "residency", every ``every_s`` seconds at most, and at the end.
 
-    The pace slows down where readings would take more than 1 % of the time. ``dropped`` counts
+    The pace slows down where readings would take more than 0.5 % of the time. ``dropped`` counts
     the mappings too large for their pages to be read.
     """
 

@@ -65,20 +65,17 @@ class PeakBook:
                     entry.start += stays
                     entry.peak += stays
 
-    def look(self) -> int:
-        """The resident set now, in bytes; also the sample that a sampling meter lives from."""
-        with self._lock:
-            return self._fold().now
-
-    def rows(self) -> list[UnitPeak]:
-        """Units that ended since the last call, then those still open, as far as they have come.
+    def look(self) -> tuple[int, list[UnitPeak]]:
+        """The resident set now in bytes, which is also the sample that a sampling meter lives from;
+        the units that ended since the last call, then those still open, as far as they have come.
 
         A unit in which the process is killed never ends: its last row here is what is known.
         """
         with self._lock:
             seen = self._fold()
             ended, self._ended = self._ended, []
-            return ended + [self._row(unit, entry, seen) for unit, entry in self._open.items()]
+            open_ = [self._row(unit, entry, seen) for unit, entry in self._open.items()]
+            return seen.now, ended + open_
 
     def _fold(self) -> Resident:
         if self._aside is not None:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import resource
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
+from diagnostics.handles import Handle
 from diagnostics.probes.base import BaseProbe, Budget, ProbeMissingError, Session
 from diagnostics.probes.peaks import PeakBook
 from diagnostics.probes.resident import best_meter
 from diagnostics.recording.model import ProcessSample
 from diagnostics.recording.writer import RecordingWriter
 
-_USS_SHARE = 0.01
+_USS_SHARE = 0.005
+_STAT_BYTES = 1024
+_STAT_THREADS = 17  # proc_pid_stat(5): field 20, counted from what follows the command's name
 
 
 class ProcessProbe(BaseProbe):
     """One ``ProcessSample`` a tick and one ``UnitPeak`` a unit.
 
-    USS and PSS come every ``uss_every_s`` seconds at most and cost at most 1 % of the time (one
+    USS and PSS come every ``uss_every_s`` seconds at most and cost at most 0.5 % of the time (one
     reading takes 0.2 ms in a process of 14 MB and 51 ms at 2 GB), and once more at the end.
 
     Where the kernel allows, each unit's start resets the process's high-water mark: ``VmHWM`` and
@@ -35,6 +40,7 @@ class ProcessProbe(BaseProbe):
         self._uss_next_ns = 0
         self._uss_budget = Budget(_USS_SHARE)
         self._uss_denied = False
+        self._stat: Handle | None = None
         self._set_aside: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def start(self, session: Session) -> None:
@@ -45,6 +51,8 @@ class ProcessProbe(BaseProbe):
         except ImportError as error:
             raise ProbeMissingError("psutil is not installed") from error
         self._process = psutil.Process()
+        with contextlib.suppress(OSError):
+            self._stat = Handle(os.open("/proc/self/stat", os.O_RDONLY))
         self._denied: type[Exception] = psutil.AccessDenied
         meter = best_meter()
         self.detail = meter.detail
@@ -64,29 +72,36 @@ class ProcessProbe(BaseProbe):
         return self._set_aside()
 
     def tick(self, writer: RecordingWriter, t_ns: int) -> None:
-        sample = self._sample(t_ns)
+        sample = self._sample(writer, t_ns)
         if t_ns >= self._uss_next_ns and self._uss_budget.is_due():
             self._uss_next_ns = t_ns + self._uss_every_ns
             sample = self._with_uss(sample)
         writer.put_process(sample)
-        writer.put_unit_peaks(self._book.rows())
 
     def finish(self, writer: RecordingWriter, t_ns: int) -> None:
-        writer.put_process(self._with_uss(self._sample(t_ns)))
-        writer.put_unit_peaks(self._book.rows())
+        writer.put_process(self._with_uss(self._sample(writer, t_ns)))
 
-    def _sample(self, t_ns: int) -> ProcessSample:
+    def _sample(self, writer: RecordingWriter, t_ns: int) -> ProcessSample:
+        rss, peaks = self._book.look()
+        writer.put_unit_peaks(peaks)
         usage = resource.getrusage(resource.RUSAGE_SELF)
         return ProcessSample(
             t_ns=t_ns,
-            rss=self._book.look(),
+            rss=rss,
             uss=None,
             pss=None,
             minor_faults=usage.ru_minflt,
             major_faults=usage.ru_majflt,
-            threads=self._process.num_threads(),
+            threads=self._threads(),
             cpu_ns=time.process_time_ns(),
         )
+
+    def _threads(self) -> int:
+        # Each call that releases the GIL waits for it beside a busy loader: one instead of five.
+        if self._stat is None:
+            return int(self._process.num_threads())
+        after_name = os.pread(self._stat.number, _STAT_BYTES, 0).rpartition(b")")[2]
+        return int(after_name.split()[_STAT_THREADS])
 
     def _with_uss(self, sample: ProcessSample) -> ProcessSample:
         if self._uss_denied:

@@ -47,7 +47,7 @@ class SiteBook:
         for file, line in stack:
             if (file, line) not in self._shown:
                 self._shown.add((file, line))
-                writer.put_source(file, self._source.context(file, line))
+                writer.put_source(file, self._source.contexts(file, [line]))
         return writer.site(
             Frame(file, line, self._source.function(file, line)) for file, line in reversed(stack)
         )

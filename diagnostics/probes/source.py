@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tokenize
 from collections import OrderedDict
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
@@ -34,18 +35,22 @@ class SourceIndex:
         spans = self._spans[file]
         return name_at(spans, line) if spans is not None else ""
 
-    def context(self, file: str, line: int) -> dict[int, str]:
-        """The source from three lines before ``line`` to three after: number -> text.
+    def contexts(self, file: str, lines: Iterable[int]) -> dict[int, str]:
+        """The source from three lines before each of ``lines`` to three after: number -> text.
 
         Empty where ``function`` is.
         """
         if not _is_readable(file):
             return {}
-        first = max(1, line - _AROUND)
+        wanted = {near for line in lines for near in range(line - _AROUND, line + _AROUND + 1)}
         try:
             with tokenize.open(file) as source:
-                wanted = islice(source, first - 1, line + _AROUND)
-                return {number: text.rstrip("\n") for number, text in enumerate(wanted, first)}
+                until = islice(source, max(wanted, default=0))
+                return {
+                    number: text.rstrip("\n")
+                    for number, text in enumerate(until, 1)
+                    if number in wanted
+                }
         except (OSError, SyntaxError, UnicodeDecodeError):
             return {}
 

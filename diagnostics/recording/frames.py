@@ -60,7 +60,8 @@ class FrameEncoder:
 
 
 def encode(entries: Mapping[int, Values], width: int) -> bytes:
-    """``entries`` as bytes: columns of the narrowest numbers that hold them, compressed.
+    """``entries`` as bytes: columns of the narrowest numbers that hold them, compressed where that
+    is worth its price (a compressor takes 260 KB, and lets go of the GIL, for each frame).
 
     The columns are the sorted ids, each as its distance from the one before, and then the values
     one after the other: neighbours in a column are alike, and that is what compresses well.
@@ -73,7 +74,7 @@ def encode(entries: Mapping[int, Values], width: int) -> bytes:
         numbers = _narrow(column)
         packed += numbers.typecode.encode()
         packed += _little_endian(numbers).tobytes()
-    return zlib.compress(packed, 1)
+    return bytes(packed) if len(packed) < _WORTH_COMPRESSING else zlib.compress(packed, 1)
 
 
 def decode(payload: bytes) -> dict[int, Values]:
@@ -81,11 +82,12 @@ def decode(payload: bytes) -> dict[int, Values]:
 
     Raises ``ValueError`` when the bytes are not a frame.
     """
-    unpacker = zlib.decompressobj()
     try:
-        # A file from somebody else may claim anything: the limit keeps a small one from growing
-        # into all of the memory.
-        raw = unpacker.decompress(payload, _MOST_BYTES)
+        raw = payload
+        if payload[:1] == _COMPRESSED:
+            # A file from somebody else may claim anything: the limit keeps a small one from
+            # growing into all of the memory.
+            raw = zlib.decompressobj().decompress(payload, _MOST_BYTES)
         width, count = _HEADER.unpack_from(raw)
     except (zlib.error, struct.error) as error:
         raise ValueError(f"not a frame: {error}") from error
@@ -108,6 +110,9 @@ def decode(payload: bytes) -> dict[int, Values]:
 
 _HEADER = struct.Struct("<BI")
 _TYPECODES = "bhiq"
+_COMPRESSED = b"\x78"
+"""What zlib's output begins with; a frame that is not compressed begins with its width."""
+_WORTH_COMPRESSING = 1024
 _MOST_BYTES = 1 << 28
 
 

@@ -108,7 +108,8 @@ class HeapTotal:
 class GcEvent:
     """One collection worth its own row: generation 2, or a pause of more than 1 ms.
 
-    ``own`` is true when a thread of the workbench triggered it.
+    ``own`` is true when a thread of the workbench triggered it. ``heap_before`` and ``heap_after``
+    are the live Python bytes at its start and end, None where nobody counts them that fast.
     """
 
     t_ns: int
@@ -118,11 +119,16 @@ class GcEvent:
     uncollectable: int
     unit: int
     own: bool = False
+    heap_before: int | None = None
+    heap_after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GcSummary:
-    """The collections of one generation in one tick that got no row of their own, added up."""
+    """The collections of one generation in one tick that got no row of their own, added up.
+
+    ``freed`` are the live Python bytes that they gave back together, None where nobody counts.
+    """
 
     t_ns: int
     generation: int
@@ -131,6 +137,7 @@ class GcSummary:
     pause_max_ns: int
     collected: int
     uncollectable: int
+    freed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import time
 from pathlib import Path
 
@@ -43,6 +42,6 @@ def new_path(name: str, folder: Path | None = None) -> Path:
     folder = folder or recordings_folder()
     stem = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "run"
     stamped = f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
-    while (path := folder / f"{stamped}-{secrets.token_hex(2)}{SUFFIX}").exists():
+    while (path := folder / f"{stamped}-{os.urandom(2).hex()}{SUFFIX}").exists():
         pass
     return path

@@ -199,11 +199,21 @@ class RecordingReader:
         return self._rows(HeapTotal, "heap_totals", "t_ns > ?", after_ns, order="t_ns")
 
     def gc_events(self, *, after_ns: int = -1) -> list[GcEvent]:
-        rows = self._rows(GcEvent, "gc_events", "t_ns > ?", after_ns, order="t_ns")
+        columns = "*" if self.version >= 2 else "*, NULL, NULL"
+        rows = self._rows(
+            GcEvent, "gc_events", "t_ns > ?", after_ns, order="t_ns", columns=columns
+        )
         return [replace(row, own=bool(row.own)) for row in rows]
 
     def gc_summaries(self, *, after_ns: int = -1) -> list[GcSummary]:
-        return self._rows(GcSummary, "gc_summaries", "t_ns > ?", after_ns, order="t_ns, generation")
+        return self._rows(
+            GcSummary,
+            "gc_summaries",
+            "t_ns > ?",
+            after_ns,
+            order="t_ns, generation",
+            columns="*" if self.version >= 2 else "*, NULL",
+        )
 
     def line_profile(self) -> list[LineRow]:
         return self._rows(LineRow, "line_profile", order="function, file, line")

@@ -61,7 +61,9 @@ CREATE TABLE gc_events (
     collected INTEGER NOT NULL,
     uncollectable INTEGER NOT NULL,
     unit INTEGER NOT NULL,
-    own INTEGER NOT NULL
+    own INTEGER NOT NULL,
+    heap_before INTEGER, -- since version 2
+    heap_after INTEGER -- since version 2
 );
 CREATE INDEX gc_events_by_time ON gc_events (t_ns);
 
@@ -73,6 +75,7 @@ CREATE TABLE gc_summaries (
     pause_max_ns INTEGER NOT NULL,
     collected INTEGER NOT NULL,
     uncollectable INTEGER NOT NULL,
+    freed INTEGER, -- since version 2
     PRIMARY KEY (t_ns, generation)
 ) WITHOUT ROWID;
 

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, Literal
 from diagnostics.errors import RecordingError
 from diagnostics.handles import Handle
 from diagnostics.recording import schema
+from diagnostics.recording.batch import Batch
 from diagnostics.recording.frames import EncodedFrame, FrameEncoder, Values
 from diagnostics.recording.model import (
     Capture,
@@ -53,6 +54,42 @@ SERIES_WIDTH: Mapping[Series, int] = {
     "residency": 1,  # address // BIN_BYTES -> (resident pages of BIN_PAGE_BYTES,)
 }
 
+_ROWS: Mapping[str, type[Any]] = {
+    "units": UnitRow,
+    "unit_peaks": UnitPeak,
+    "unit_heaps": UnitHeap,
+    "process": ProcessSample,
+    "heap_totals": HeapTotal,
+    "gc_events": GcEvent,
+    "gc_summaries": GcSummary,
+    "mappings": MappingRow,
+    "line_profile": LineRow,
+    "log": LogEntry,
+    "probes": ProbeStatus,
+    "ledger": LedgerReading,
+    "settlement": SettlementStep,
+    "captures": Capture,
+    "suspects": Suspect,
+    "held_objects": HeldObject,
+    "object_references": Reference,
+    "chains": ChainLink,
+}
+
+
+def _values(row_type: type[Any]) -> Callable[[Any], Any]:
+    """What takes the values out of such a row (``astuple`` would copy each deeply)."""
+    return attrgetter(*(field.name for field in fields(row_type)))
+
+
+_TABLES = {row_type: (table, _values(row_type)) for table, row_type in _ROWS.items()}
+_WIDTHS = {table: len(fields(row_type)) for table, row_type in _ROWS.items()} | {
+    "meta": 2,
+    "files": 2,
+    "types": 2,
+    "source": 3,
+    "sites": 5,
+}
+
 _RESERVE_BYTES = 512 * 1024
 _CLOSE_PATIENCE_S = 2.0
 
@@ -70,13 +107,11 @@ class RecordingWriter:
         self._reserve: Handle | None = None
         self._closed = False
         self._create()
+        self._batch = Batch(self._db, _WIDTHS)
         self._files: dict[str, int] = {}
-        self._new_files: list[tuple[int, str]] = []
-        self._new_source: list[tuple[int, int, str]] = []
         self._sites: dict[tuple[int | None, Frame], int] = {}
         self._types: dict[str, int] = {}
         self._encoders = {name: FrameEncoder(width) for name, width in SERIES_WIDTH.items()}
-        self._insertions: dict[str, tuple[int, Callable[[Any], Any]]] = {}
         self.put_meta(meta)
         self.commit()
         self._reserve = _reserve_space(self.path.parent)
@@ -116,56 +151,58 @@ class RecordingWriter:
 
     def put_meta(self, values: Mapping[str, Any]) -> None:
         """Add or replace meta values; each must be something JSON can hold."""
-        self._insert("meta", 2, [(key, json.dumps(value)) for key, value in values.items()])
+        self._batch.add("meta", [(key, json.dumps(value)) for key, value in values.items()])
 
     def put_units(self, rows: Iterable[UnitRow]) -> None:
         """Add units, or replace them as they go on and end."""
-        self._put("units", UnitRow, rows)
+        self._put(UnitRow, rows)
 
     def drop_units(self, indexes: Iterable[int]) -> None:
         """Take back units that turned out not to exist (the iterator was at its end)."""
         gone = [(index,) for index in indexes]
         if gone:
-            self._begin().executemany('DELETE FROM units WHERE "index" = ?', gone)
+            db = self._begin()
+            self._batch.flush()  # in the order in which they were told
+            db.executemany('DELETE FROM units WHERE "index" = ?', gone)
 
     def put_unit_peaks(self, rows: Iterable[UnitPeak]) -> None:
-        self._put("unit_peaks", UnitPeak, rows)
+        self._put(UnitPeak, rows)
 
     def put_process(self, row: ProcessSample) -> None:
-        self._put("process", ProcessSample, [row])
+        self._put(ProcessSample, [row])
 
     def put_heap_total(self, row: HeapTotal) -> None:
-        self._put("heap_totals", HeapTotal, [row])
+        self._put(HeapTotal, [row])
 
     def add_gc_events(self, rows: Iterable[GcEvent]) -> None:
-        self._put("gc_events", GcEvent, rows)
+        self._put(GcEvent, rows)
 
     def add_gc_summaries(self, rows: Iterable[GcSummary]) -> None:
-        self._put("gc_summaries", GcSummary, rows)
+        self._put(GcSummary, rows)
 
     def put_line_profile(self, rows: Iterable[LineRow]) -> None:
-        self._put("line_profile", LineRow, rows)
+        self._put(LineRow, rows)
 
     def put_probes(self, rows: Iterable[ProbeStatus]) -> None:
         """Add or replace how the probes fare."""
-        self._put("probes", ProbeStatus, rows)
+        self._put(ProbeStatus, rows)
 
     def add_log(self, t_ns: int, level: LogLevel, source: str, message: str) -> None:
-        self._put("log", LogEntry, [LogEntry(t_ns, level, source, message)])
+        self._put(LogEntry, [LogEntry(t_ns, level, source, message)])
 
     def put_unit_heaps(self, rows: Iterable[UnitHeap]) -> None:
         """Add or replace what units have allocated so far."""
-        self._put("unit_heaps", UnitHeap, rows)
+        self._put(UnitHeap, rows)
 
     def put_mappings(self, rows: Iterable[MappingRow]) -> None:
         """Add mappings, or replace them as they grow."""
-        self._put("mappings", MappingRow, rows)
+        self._put(MappingRow, rows)
 
     def put_ledger(self, row: LedgerReading) -> None:
-        self._put("ledger", LedgerReading, [row])
+        self._put(LedgerReading, [row])
 
     def put_settlement(self, rows: Iterable[SettlementStep]) -> None:
-        self._put("settlement", SettlementStep, rows)
+        self._put(SettlementStep, rows)
 
     def put_capture(
         self,
@@ -176,11 +213,11 @@ class RecordingWriter:
         chains: Iterable[ChainLink],
     ) -> None:
         """Add one capture, or replace it as it goes on; every row carries its id."""
-        self._put("captures", Capture, [capture])
-        self._put("suspects", Suspect, suspects)
-        self._put("held_objects", HeldObject, objects)
-        self._put("object_references", Reference, references)
-        self._put("chains", ChainLink, chains)
+        self._put(Capture, [capture])
+        self._put(Suspect, suspects)
+        self._put(HeldObject, objects)
+        self._put(Reference, references)
+        self._put(ChainLink, chains)
 
     def put_outcome(self, outcome: Outcome) -> None:
         put_outcome(self._begin(), outcome)
@@ -194,10 +231,8 @@ class RecordingWriter:
             node = self._sites.get((parent, frame))
             if node is None:
                 node = len(self._sites) + 1
-                self._begin().execute(
-                    "INSERT INTO sites VALUES (?, ?, ?, ?, ?)",
-                    (node, parent, self._file(frame.file), frame.line, storable(frame.function)),
-                )
+                row = (node, parent, self._file(frame.file), frame.line, frame.function)
+                self._batch.add("sites", [row])
                 self._sites[parent, frame] = node
             parent = node
         if parent is None:
@@ -206,23 +241,25 @@ class RecordingWriter:
 
     def put_sites(self, sites: Iterable[Site]) -> None:
         """Add nodes whose ids and parents the engine gave itself; not to be mixed with ``site``."""
-        rows = [
-            (site.id, site.parent, self._file(site.file), site.line, site.function)
-            for site in sites
-        ]
-        self._insert("sites", 5, rows)
+        self._batch.add(
+            "sites",
+            [
+                (site.id, site.parent, self._file(site.file), site.line, site.function)
+                for site in sites
+            ],
+        )
 
     def put_source(self, file: str, lines: Mapping[int, str]) -> None:
         """Keep source lines (number -> text), so that a post-mortem needs no checkout."""
         file_id = self._file(file)
-        self._new_source += [(file_id, number, text) for number, text in lines.items()]
+        self._batch.add("source", [(file_id, number, text) for number, text in lines.items()])
 
     def type_id(self, name: str) -> int:
         """The id of a type's qualified name."""
         name = storable(name)
         if name not in self._types:
             self._types[name] = len(self._types) + 1
-            self._begin().execute("INSERT INTO types VALUES (?, ?)", (self._types[name], name))
+            self._batch.add("types", [(self._types[name], name)])
         return self._types[name]
 
     def add_frame(self, series: Series, t_ns: int, unit: int, state: Mapping[int, Values]) -> None:
@@ -239,16 +276,13 @@ class RecordingWriter:
 
     def commit(self) -> None:
         """Make everything added so far durable and visible to readers."""
-        # Many small insertions wait here to be made at once, see _insert.
-        files, self._new_files = self._new_files, []
-        source, self._new_source = self._new_source, []
-        self._insert("files", 2, files)
-        self._insert("source", 3, source)
+        self._batch.flush()
         if self._db.in_transaction:
             self._db.execute("COMMIT")
 
     def rollback(self) -> None:
         """Give up what was added since the last commit."""
+        self._batch.clear()
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
@@ -292,46 +326,22 @@ class RecordingWriter:
 
     def _add_frame(self, series: Series, t_ns: int, unit: int, frame: EncodedFrame | None) -> None:
         if frame is not None:
-            self._begin().execute(
-                "INSERT INTO frames (series, t_ns, unit, key, payload) VALUES (?, ?, ?, ?, ?)",
-                (series, t_ns, unit, frame.key, frame.payload),
-            )
+            self._batch.add_frame(series, t_ns, unit, frame.key, frame.payload)
 
     def _begin(self) -> sqlite3.Connection:
         if not self._db.in_transaction:
             self._db.execute("BEGIN")
         return self._db
 
-    def _put(self, table: str, row_type: type[Any], rows: Iterable[Any]) -> None:
-        if table not in self._insertions:
-            self._insertions[table] = _columns(row_type)
-        width, values = self._insertions[table]
-        self._insert(table, width, [values(row) for row in rows])
-
-    def _insert(self, table: str, width: int, rows: Sequence[Sequence[Any]]) -> None:
-        """Add or replace rows, all in one step of one statement.
-
-        SQLite's steps run without the GIL, and getting it back beside a busy loader takes up to
-        5 ms; ``executemany`` makes a step for each row. So many rows travel as one JSON array.
-        """
-        if not rows:
-            return
-        rows = [_stored(row) for row in rows]
-        if len(rows) == 1:
-            marks = ", ".join("?" * width)
-            self._begin().execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows[0])
-            return
-        columns = ", ".join(f"json_extract(value, '$[{place}]')" for place in range(width))
-        self._begin().execute(
-            f"INSERT OR REPLACE INTO {table} SELECT {columns} FROM json_each(?)",
-            (json.dumps(rows, allow_nan=False),),
-        )
+    def _put(self, row_type: type[Any], rows: Iterable[Any]) -> None:
+        table, values = _TABLES[row_type]
+        self._batch.add(table, map(values, rows))
 
     def _file(self, path: str) -> int:
         path = storable(path)
         if path not in self._files:
             self._files[path] = len(self._files) + 1
-            self._new_files.append((self._files[path], path))
+            self._batch.add("files", [(self._files[path], path)])
         return self._files[path]
 
 
@@ -339,34 +349,14 @@ def put_outcome(db: sqlite3.Connection, outcome: Outcome) -> None:
     """Write the outcome; also for a supervisor that opened the recording of a dead child."""
     marks = ", ".join("?" for _ in fields(Outcome))
     values = (getattr(outcome, field.name) for field in fields(Outcome))
-    db.execute(f"INSERT OR REPLACE INTO outcome VALUES (1, {marks})", _stored(values))
+    texts_kept = [storable(value) if isinstance(value, str) else value for value in values]
+    db.execute(f"INSERT OR REPLACE INTO outcome VALUES (1, {marks})", texts_kept)
 
 
 def is_about_the_file(problem: Exception) -> bool:
     """Whether the file itself cannot take more, rather than one value that SQLite cannot store."""
     about_a_value = (sqlite3.ProgrammingError, sqlite3.IntegrityError, sqlite3.DataError)
     return isinstance(problem, sqlite3.DatabaseError) and not isinstance(problem, about_a_value)
-
-
-def _stored(row: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(map(_stored_value, row))
-
-
-def _stored_value(value: Any) -> Any:
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise OverflowError(f"{value:.3g} is no 64-bit integer")  # JSON would make a float of it
-    return value
-
-
-def _columns(row_type: type[Any]) -> tuple[int, Callable[[Any], Any]]:
-    """The number of columns of such a row, and what takes its values out.
-
-    (``dataclasses.astuple`` would copy every value deeply, at each tick.)
-    """
-    names = [field.name for field in fields(row_type)]
-    return len(names), attrgetter(*names)
 
 
 def fold_log(db: sqlite3.Connection) -> bool:

@@ -128,6 +128,6 @@ print("the run went on to its end")
     (small_disk / "hog").unlink()
     with RecordingReader(path) as reader:
         units = reader.units()
-        assert 40 <= len(units) < 400
+        assert 20 <= len(units) < 400
         assert "full" in reader.meta()["cut_off"]["reason"]
         assert any("The recording ends here" in entry.message for entry in reader.log())

@@ -112,7 +112,7 @@ with record(sys.argv[1], engine="sampled", types=False, tick_s=0.01):
         time.sleep(0.005)
         kept.append(blocks)
         del blocks
-        time.sleep(0.03)
+        time.sleep(0.06)
 """
 
 
@@ -329,53 +329,136 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert int(done.stdout) < 2000, "KiB"
 
 
+# Each keeps blocks while both tools look on, in a different order of starting and stopping.
 OTHER_TOOLS = {
-    "tracemalloc inside": """
-_heap.start(unit, 512.0, 100_000, 64, False, 1)
-tracemalloc.start()
-kept = [bytes(2000) for _ in range(2000)]
-tracemalloc.stop()
+    "inside": """
+start()
+other.start()
+kept = keep()
+other.stop()
 """,
-    "tracemalloc around": """
-tracemalloc.start()
-_heap.start(unit, 512.0, 100_000, 64, False, 1)
-kept = [bytes(2000) for _ in range(2000)]
+    "around": """
+other.start()
+start()
+kept = keep()
 """,
-    "tracemalloc goes on after us": """
-_heap.start(unit, 512.0, 100_000, 64, False, 1)
-tracemalloc.start()
+    "goes on after us": """
+start()
+other.start()
 _heap.stop()
-_heap.start(unit, 512.0, 100_000, 64, False, 1)
-kept = [bytes(2000) for _ in range(2000)]
+start()
+kept = keep()
 """,
-    "tracemalloc before us takes us out": """
-tracemalloc.start()
-_heap.start(unit, 512.0, 100_000, 64, False, 1)
-tracemalloc.stop()
-assert _heap.rehook() is True
+    "before us takes us out": """
+other.start()
+start()
+other.stop()
+assert _heap.rehook() is wraps_ours
 assert _heap.rehook() is False
-kept = [bytes(2000) for _ in range(2000)]
+kept = keep()
 """,
+    "is gone before us": """
+other.start()
+early = [bytes(2000) for _ in range(1000)]
+other.stop()
+start()
+del early
+kept = keep()
+""",
+}
+
+KEEP = """
+def start():
+    _heap.start(unit, 512.0, 100_000, 64, False, 1)
+
+def keep():
+    before = _heap.status()["live_bytes"]
+    blocks = [bytes(2000) for _ in range(2000)]
+    print(_heap.status()["live_bytes"] - before)
+    return blocks
+"""
+
+TRACEMALLOC = """
+import tracemalloc as other
+wraps_ours = True
+"""
+
+MEMRAY = """
+import os, memray
+wraps_ours = {python}
+
+class Other:
+    tracker = None
+
+    def start(self):
+        capture = memray.FileDestination(os.path.join(sys.argv[1], "capture.bin"), overwrite=True)
+        self.tracker = memray.Tracker(destination=capture, trace_python_allocators={python})
+        self.tracker.__enter__()
+
+    def stop(self):
+        if self.tracker is not None:
+            self.tracker.__exit__(None, None, None)
+        self.tracker = None
+
+other = Other()
+"""
+
+TOOLS = {
+    "tracemalloc": TRACEMALLOC,
+    "memray": MEMRAY.format(python=False),  # wraps malloc, which lies below ours
+    "memray with Python allocators": MEMRAY.format(python=True),
 }
 
 
 @pytest.mark.parametrize("order", OTHER_TOOLS)
-def test_another_tool_that_wraps_the_allocators_gets_along(order):
+@pytest.mark.parametrize("tool", TOOLS)
+def test_another_tool_that_wraps_the_allocators_gets_along(tool, order, tmp_path):
+    if "memray" in tool:
+        pytest.importorskip("memray")
     done = run(
         SAFE
-        + "import tracemalloc\n"
+        + TOOLS[tool]
+        + KEEP
         + OTHER_TOOLS[order]
         + """
-print(_heap.status()["live_bytes"])
 _heap.stop()
-tracemalloc.stop()
+other.stop()
 del kept
 print(len([bytes(3000) for _ in range(1000)]))
-"""
+""",
+        tmp_path,
     )
     live, rest = done.stdout.split()
     assert int(live) == pytest.approx(2000 * 2033, rel=0.06)
     assert rest == "1000"
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_recording_finds_its_way_back_when_another_tool_took_it_out(tool, path, tmp_path):
+    if "memray" in tool:
+        pytest.importorskip("memray")
+    run(
+        SAFE
+        + "from diagnostics import record, unit as marked\n"
+        + TOOLS[tool]
+        + """
+other.start()
+with record(sys.argv[2], engine="sampled", types=False):
+    other.stop()
+    time.sleep(0.5)  # some ticks: at one of them the recorder sees that it is out
+    with marked("page", 1):
+        kept = [bytes(2000) for _ in range(2000)]
+    other.start()
+    with marked("page", 2):
+        kept += [bytes(2000) for _ in range(1000)]
+other.stop()
+""",
+        tmp_path,
+        path,
+    )
+    alive = retained(path)
+    assert alive[1] == pytest.approx(2000 * 2033, rel=0.15)
+    assert alive[2] == pytest.approx(1000 * 2033, rel=0.2)
 
 
 def test_a_forked_child_is_not_sampled_and_its_parent_goes_on(path):

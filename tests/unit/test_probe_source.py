@@ -138,14 +138,14 @@ def test_damaged_bytecode_is_not_believed(file):
 
 
 def test_the_index_gives_the_lines_around(file):
-    assert SourceIndex().context(file, 2) == {
+    assert SourceIndex().contexts(file, [2]) == {
         1: "",
         2: "import functools  # 2",
         3: "",
         4: "",
         5: "def plain(",
     }
-    assert list(SourceIndex().context(file, 47)) == [44, 45, 46, 47]
+    assert list(SourceIndex().contexts(file, [47])) == [44, 45, 46, 47]
 
 
 def test_files_that_cannot_be_read_give_nothing(tmp_path):
@@ -156,10 +156,10 @@ def test_files_that_cannot_be_read_give_nothing(tmp_path):
     for name in ("broken.py", "binary.so", "huge.py", "missing.py"):
         assert index.function(str(tmp_path / name), 1) == ""
     for name in ("binary.so", "huge.py", "missing.py"):
-        assert index.context(str(tmp_path / name), 1) == {}
+        assert index.contexts(str(tmp_path / name), [1]) == {}
     for name in ("<frozen importlib._bootstrap>", "<string>", "", "a\0b", str(tmp_path)):
         assert index.function(name, 1) == ""
-        assert index.context(name, 1) == {}
+        assert index.contexts(name, [1]) == {}
 
 
 def test_only_so_many_files_are_remembered(tmp_path):
