@@ -7,8 +7,17 @@ with record("run.p87"):
         page.extract_text()
 """
 
-from diagnostics.recorder import Recorder, record
+from diagnostics.recorder import Recorder, capture, record
 from diagnostics.units import current_unit, produced, unit, units
 from diagnostics.version import __version__
 
-__all__ = ["Recorder", "__version__", "current_unit", "produced", "record", "unit", "units"]
+__all__ = [
+    "Recorder",
+    "__version__",
+    "capture",
+    "current_unit",
+    "produced",
+    "record",
+    "unit",
+    "units",
+]

@@ -8,43 +8,43 @@ import inspect
 import os
 import platform
 import shlex
+import signal
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
+from diagnostics.captures import Captures, SignalledCaptures
 from diagnostics.errors import RecorderBusyError, UsageError
 from diagnostics.outcomes import outcome_of
-from diagnostics.probes.base import Budget, Probe, Session
+from diagnostics.probes.base import Session
 from diagnostics.probes.crew import ProbeCrew
 from diagnostics.recording.liveness import writer_identity
-from diagnostics.recording.model import LogEntry, LogLevel, Outcome, ProbeStatus, UnitRow
+from diagnostics.recording.model import LogLevel, Outcome, SettlementStep
 from diagnostics.recording.places import new_path
 from diagnostics.recording.texts import message_of
-from diagnostics.recording.writer import RecordingWriter, is_about_the_file
+from diagnostics.recording.writer import RecordingWriter
+from diagnostics.scribe import Scribe, complain, guarded
 from diagnostics.settings import (
     checked_frames,
     checked_lines,
     checked_mapping,
+    checked_signal,
+    checked_switch,
     checked_text,
     checked_tick,
 )
+from diagnostics.settlement import Release, Settlement, without_collections
 from diagnostics.units import UnitBook, activate, current_unit, unit_variable
 from diagnostics.version import __version__
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-_SNAPSHOT_SHARE = 0.05
-"""Snapshots of the exact engine and type counts together may take this share of the run."""
-
-_TYPES_SHARE = 0.01
-"""Type counts alone, beside an engine that takes no snapshots."""
 
 _active: Recorder | None = None
 _starting = threading.Lock()
@@ -79,6 +79,10 @@ class Recorder:
     ``name``, ``command`` and ``document`` are kept in the recording's meta. ``tick_s`` is the
     time between commits. ``is_workbench_thread`` tells of a thread id whether it belongs to the
     program around the run (a server that hosts it), so that its doings are not counted.
+    ``settle`` ends the recording with a settlement: a full collection of the garbage and
+    ``malloc_trim``, each measured. It is off by default, since it changes what the program does.
+    With ``captures`` it looks who holds what old units left behind, each time when that has grown
+    and at the end. ``capture_signal`` names a signal ("SIGUSR1") that has it look at once.
     """
 
     def __init__(
@@ -90,6 +94,9 @@ class Recorder:
         lines: str | Iterable[str] = (),
         types: bool = True,
         tick_s: float = 0.1,
+        settle: bool = False,
+        captures: bool = True,
+        capture_signal: str | None = None,
         name: str = "",
         command: str = "",
         document: Mapping[str, Any] | None = None,
@@ -102,8 +109,11 @@ class Recorder:
             "engine": checked_text("engine", engine),
             "frames": checked_frames(frames),
             "lines": checked_lines(lines),
-            "types": types,
+            "types": checked_switch("types", types),
             "tick_s": checked_tick(tick_s),
+            "settle": checked_switch("settle", settle),
+            "captures": checked_switch("captures", captures),
+            "capture_signal": checked_signal("capture_signal", capture_signal),
         }
         self._meta: dict[str, Any] = {
             "command": checked_text("command", command) or shlex.join(sys.argv),
@@ -111,8 +121,8 @@ class Recorder:
             "versions": {"page87": __version__, **checked_mapping("versions", versions)},
         }
         self._is_workbench_thread = is_workbench_thread
-        self._thread: threading.Thread | None = None
-        self._described: dict[str, Any] | None = None
+        self._signal: SignalledCaptures | None = None
+        self._settling: int | None = None
         self._started = False
         self._outcome: Outcome | None = None
         self._ending = threading.RLock()  # a signal handler may stop what is just being stopped
@@ -167,28 +177,32 @@ class Recorder:
                     "Stop that recording first, or start the second run in a child process.",
                 )
             self._reset()
-            probes = self._make_probes()
-            self._writer = RecordingWriter(self.path, self._meta_now())
+            writer = RecordingWriter(self.path, self._meta_now())
+            self._scribe.open(writer)
             _active = self
         try:
-            self._crew.start(probes)
-            self._tick()
-            self._thread = thread = threading.Thread(
-                target=self._run, name="page87-recorder", daemon=True
-            )
-            thread.start()
+            self._crew.start(self._probes.probes)
+            self._scribe.write()
+            self._scribe.start()
+            self._await_signal()
         except BaseException:
             _active = None
+            self._scribe.end()
             self._crew.stop()
-            self._writer.close()
+            writer.close()
             self.path.unlink()
             raise
         atexit.register(self._interpreter_exits)
         self._started = True
         activate(self.book)
 
-    def stop(self, error: BaseException | None = None) -> Outcome:
+    def stop(
+        self, error: BaseException | None = None, *, release: Release | None = None
+    ) -> Outcome:
         """End the recording; ``error`` is what ended the run, None if it finished.
+
+        ``release`` lets go of the run's result. With the setting ``settle`` it is called, and
+        measured, as the settlement's first step; else when the recording is complete.
 
         Once stopped, a further call (also from another thread) changes nothing and returns the
         same outcome. Raises ``UsageError`` for a recorder that records nothing here.
@@ -200,27 +214,123 @@ class Recorder:
             )
         with self._ending:
             if self._outcome is None:
-                self._end(error)
+                self._end(error, release)
             return cast(Outcome, self._outcome)
 
-    def _end(self, error: BaseException | None) -> None:
+    def _end(self, error: BaseException | None, release: Release | None) -> None:
         global _active
         activate(None)
         self._outcome = outcome_of(error, self.now_ns(), self.book.last_index)
+        settles, engine = self._settings["settle"], self._probes.engine
         try:
-            self.book.close(error)
-            self._crew.stop()
-            self._stop_event.set()
-            if self._thread is not None:
-                self._thread.join()
-            atexit.unregister(self._interpreter_exits)
+            # What the end itself allocates must not set off a collection: what the program has
+            # left to its collector is the settlement's to measure.
+            with without_collections() if settles else nullcontext():
+                self.book.close(error)
+                if self._captures is not None:
+                    guarded(self._captures.take_last, self.log)
+                if settles and engine is not None:
+                    engine.keep_counting()
+                self._crew.stop()
+                self._scribe.end()
+                if self._signal is not None:
+                    self._signal.end()
+                atexit.unregister(self._interpreter_exits)
+                self._scribe.write_last()  # the pictures show what the run holds at its end
+                if settles:
+                    self._let_go(release)
             self._outcome = replace(self._outcome, t_ns=self.now_ns())
-            self._finish(self._outcome)
+            self._scribe.close(self._outcome)
+            if release is not None and not settles:
+                guarded(release, self.log)
         except Exception as problem:  # noqa: BLE001 - the run has its own end, whatever ours is
             what = message_of(problem)
-            _complain(f"the end of {self.path} is missing ({what}); what came before is kept.")
+            complain(f"the end of {self.path} is missing ({what}); what came before is kept.")
         finally:
             _active = None
+
+    # -- the settlement --------------------------------------------------------------------------
+
+    def settle(self) -> list[SettlementStep]:
+        """Collect the garbage and trim malloc now, in the calling thread, and measure both.
+
+        For services: the recording goes on, and keeps the steps beside those taken before.
+        Raises ``UsageError`` for a recorder that records nothing here.
+        """
+        self._check_running("settle")
+        with self._ending:
+            self._scribe.flush()  # what was collected until now is the program's own doing
+            self._settling = threading.get_ident()
+            try:
+                steps = list(self._settlement().steps())
+                self._next_step += len(steps)
+                self._scribe.leave(lambda writer: writer.put_settlement(steps))
+                self._scribe.flush()
+            finally:
+                self._settling = None
+        return steps
+
+    def _let_go(self, release: Release | None) -> None:
+        """The settlement at the end of a run. The recorder thread is gone, so this one writes."""
+        let_go = None if release is None else functools.partial(guarded, release, self.log)
+        try:
+            for step in self._settlement().steps(let_go):
+                self._scribe.leave(functools.partial(_put_step, step))
+                self._scribe.write_entries()
+        finally:
+            if self._probes.engine is not None:
+                self._probes.engine.stop_counting()
+
+    def _settlement(self) -> Settlement:
+        return Settlement(
+            self.now_ns,
+            self._live_python,
+            lambda text: self.log("info", "settlement", text),
+            self._next_step,
+        )
+
+    def _live_python(self) -> int | None:
+        engine = self._probes.engine
+        live = engine.live_bytes() if engine is not None else None
+        return None if live is None else live[0]
+
+    # -- captures --------------------------------------------------------------------------------
+
+    def capture(self) -> bool:
+        """Look now, in the calling thread, who holds what old units left behind, and keep it.
+
+        False where nothing can be suspected (neither an engine nor type counts, or captures are
+        off). Raises ``UsageError`` for a recorder that records nothing here, ``CaptureBusyError``
+        while another capture is being taken.
+        """
+        self._check_running("capture")
+        return self._captures is not None and self._captures.take("asked for") is not None
+
+    def request_capture(self) -> None:
+        """Have the recorder thread take a capture at once; does not wait for it."""
+        if self._captures is not None:
+            self._captures.ask("asked for")
+
+    def _await_signal(self) -> None:
+        name = self._settings["capture_signal"]
+        if name is None or self._captures is None:
+            return
+        try:
+            self._signal = SignalledCaptures(signal.Signals[name], self._captures)
+        except ValueError:
+            raise UsageError(
+                f"{name} can only be awaited by a recorder that the main thread starts.",
+                "Start it there, or call request_capture() instead.",
+            ) from None
+
+    def _check_running(self, call: str) -> None:
+        if not self._started or self._pid != os.getpid() or self._outcome is not None:
+            raise UsageError(
+                "This recorder records nothing in this process.",
+                f"Call {call}() between start() and stop(), in the process that called start().",
+            )
+
+    # -- what a run tells ------------------------------------------------------------------------
 
     def request_cancel(self) -> None:
         """Ask the run to stop: ``RunCancelled`` is raised at its next unit mark."""
@@ -232,7 +342,7 @@ class Recorder:
         Raises ``UsageError`` where JSON cannot hold it.
         """
         told = checked_mapping("document", document)
-        self._described = {**(self._meta["document"] or {}), **told}
+        self._scribe.describe({**(self._meta["document"] or {}), **told})
 
     def now_ns(self) -> int:
         """Monotonic nanoseconds since the start of the recording."""
@@ -240,27 +350,46 @@ class Recorder:
 
     def log(self, level: LogLevel, source: str, message: str) -> None:
         """Leave a line in the recording."""
-        self._log.append(LogEntry(self.now_ns(), level, source, message))
+        self._scribe.log(level, source, message)
+
+    # -- inside ----------------------------------------------------------------------------------
 
     def _reset(self) -> None:
+        # Imported here: unit marks without a recording must not pay for the probes.
+        from diagnostics.probes.standard import standard_probes
+
         self.path = self._given_path or new_path(self._name or "run")
         self._pid = os.getpid()
         self._start_ns = time.monotonic_ns()
+        reasons: list[str] = []
+        self._probes = probes = standard_probes(self._settings, reasons.append)
+        if self._settings["engine"] == "default":
+            self._settings["engine"] = probes.engine.engine_name if probes.engine else "none"
         self._crew = ProbeCrew(
-            Session(self.now_ns, current_unit, self._is_own_thread, self.log, unit_variable)
+            Session(
+                self.now_ns,
+                current_unit,
+                self._is_own_thread,
+                self.log,
+                probes.live_bytes,
+                unit_variable,
+            )
         )
         self.book = UnitBook(self.now_ns, self._crew.unit_started, self._crew.unit_ended)
-        self._log: deque[LogEntry] = deque()
-        self._thread = None
-        self._stop_event = threading.Event()
-        self._cpu_ns = 0
-        self._lost_ticks = 0
-        self._dropped = 0
-        self._dropped_kinds: set[str] = set()
+        self._scribe = Scribe(self.now_ns, self._crew, self.book, self._settings["tick_s"])
+        for reason in reasons:
+            self.log("warning", "heap", reason)
+        self._captures: Captures | None = None
+        if self._settings["captures"]:
+            self._captures = Captures(
+                self._scribe, self.book, self.now_ns, self._is_own_thread, probes.capture_budget
+            )
+            self._captures.follow(probes.sampled, probes.growth_source)
+        self._signal = None
+        self._settling = None
+        self._next_step = 1
         self._started = False
         self._outcome = None
-        self._written_total: tuple[str, int] | None = None
-        self._described = None
 
     def _meta_now(self) -> dict[str, Any]:
         return {
@@ -278,166 +407,30 @@ class Recorder:
         if self._pid == os.getpid():
             self.stop()
 
-    # -- probes ----------------------------------------------------------------------------------
-
-    def _make_probes(self) -> list[Probe]:
-        # Imported here: unit marks without a recording must not pay for the probes.
-        from diagnostics.probes.collector import GcProbe
-        from diagnostics.probes.heap import DEFAULT, default_engine, make_engine
-        from diagnostics.probes.mappings import MappingProbe
-        from diagnostics.probes.object_types import TypeProbe
-        from diagnostics.probes.process import ProcessProbe
-
-        settings = self._settings
-        if settings["engine"] == DEFAULT:
-            settings["engine"], why_not_sampled = default_engine()
-            if why_not_sampled:
-                self.log("warning", "heap", why_not_sampled)
-        process = ProcessProbe()
-        budget = Budget(_SNAPSHOT_SHARE, set_aside=process.set_aside)
-        # The process probe comes first: a unit's peak is read before others take memory to measure.
-        probes: list[Probe] = [process, GcProbe(), MappingProbe()]
-        if settings["lines"]:
-            from diagnostics.probes.lines import LineProbe
-
-            probes.append(LineProbe(settings["lines"]))
-        engine = make_engine(settings["engine"], frames=settings["frames"], budget=budget)
-        if engine is not None:
-            probes.append(engine)
-        if settings["types"]:  # after the engine: the first picture of the heap should come first
-            alone = engine is None or engine.engine_name != "exact"
-            probes.append(
-                TypeProbe(budget=Budget(_TYPES_SHARE, set_aside=process.set_aside))
-                if alone
-                else TypeProbe(budget=budget)
-            )
-        return probes
-
     def _is_own_thread(self, thread: int) -> bool:
-        own = self._thread.ident if self._thread is not None else None
-        return thread == own or self._is_workbench_thread(thread)
-
-    # -- the recorder thread ---------------------------------------------------------------------
-
-    def _run(self) -> None:
-        while not self._stop_event.wait(self._settings["tick_s"]):
-            self._tick()
-
-    def _tick(self) -> None:
-        if self._lost_ticks:
-            self._lost_ticks += 1
-            self.book.changes()  # nobody will write them: they must not pile up
-            self._log.clear()
-            return
-        start = time.thread_time_ns()
-        try:
-            self._write()
-            self._writer.commit()
-        except Exception as problem:  # noqa: BLE001 - this thread must outlive whatever it meets
-            if is_about_the_file(problem):
-                self._cut_off(problem)
-            else:
-                self._drop(problem)
-        self._cpu_ns += time.thread_time_ns() - start
-
-    def _write(self) -> None:
-        t_ns = self.now_ns()
-        self._keep(self._write_units)
-        self._keep(self._crew.tick, self._writer, t_ns)
-        self._write_account()
-
-    def _keep(self, write: Callable[..., None], *args: Any) -> None:
-        """Write; what cannot be stored is left out, so that the rest is not lost with it."""
-        try:
-            write(*args)
-        except Exception as problem:  # one bad value must not cost the others
-            if is_about_the_file(problem):
-                raise
-            self._drop(problem)
-
-    def _drop(self, problem: Exception) -> None:
-        self._dropped += 1
-        kind = type(problem).__name__
-        if kind not in self._dropped_kinds:
-            self._dropped_kinds.add(kind)
-            text = f"something could not be stored and was left out ({kind}: {message_of(problem)})"
-            self.log("error", "recorder", text)
-
-    def _write_units(self) -> None:
-        rows: dict[int, UnitRow] = {}
-        withdrawn: set[int] = set()
-        for change in self.book.changes():
-            if isinstance(change, UnitRow):
-                rows[change.index] = change
-                withdrawn.discard(change.index)
-            else:
-                rows.pop(change, None)
-                withdrawn.add(change)
-        self._writer.drop_units(withdrawn)
-        try:
-            self._writer.put_units(rows.values())
-        except Exception as problem:  # one of them cannot be stored: which one?
-            if is_about_the_file(problem):
-                raise
-            for row in rows.values():
-                self._keep(self._writer.put_units, [row])
-        described, self._described = self._described, None
-        if described is not None:
-            self._writer.put_meta({"document": described or None, "opened": True})
-        if self.book.expected != self._written_total and self.book.expected is not None:
-            kind, total = self.book.expected
-            self._written_total = self.book.expected
-            self._writer.put_meta({"unit_total": {"kind": kind, "total": total}})
-
-    def _write_account(self) -> None:
-        """The log, and what each probe and the recorder itself have cost so far."""
-        while self._log:
-            entry = self._log.popleft()
-            self._keep(self._writer.add_log, entry.t_ns, entry.level, entry.source, entry.message)
-        own = ProbeStatus("recorder", "on", "", self._cpu_ns, self._lost_ticks + self._dropped)
-        for status in (*self._crew.statuses(), own):
-            self._keep(self._writer.put_probes, [status])
-
-    def _finish(self, outcome: Outcome) -> None:
-        start = time.thread_time_ns()
-        try:
-            if not self._lost_ticks:
-                t_ns = self.now_ns()
-                self._keep(self._write_units)
-                self._keep(self._crew.finish, self._writer, t_ns)
-                self._cpu_ns += time.thread_time_ns() - start
-                self._write_account()
-            self._writer.put_outcome(outcome)
-        finally:
-            self._writer.close()
-
-    def _cut_off(self, problem: Exception) -> None:
-        """The file cannot grow: say so with the space kept for it, and let the run go on."""
-        self._lost_ticks = 1
-        t_ns = self.now_ns()
-        text = f"The recording ends here ({problem}); the run itself went on."
-        try:
-            self._writer.rollback()
-            self._writer.release_reserve()
-            self._writer.add_log(t_ns, "error", "recorder", text)
-            self._writer.put_meta({"cut_off": {"t_ns": t_ns, "reason": str(problem)}})
-            self._writer.commit()
-        except Exception:  # noqa: BLE001 - not even the last word: say it on the screen
-            _complain(f"{self.path} ends here ({problem}); the run goes on.")
-        self._crew.stop()
-
-    # -- fork ------------------------------------------------------------------------------------
+        return thread in (self._scribe.thread_id, self._settling) or self._is_workbench_thread(
+            thread
+        )
 
     def abandon(self) -> None:
         """In a forked child: undo the hooks, and never touch the parent's file."""
         self._ending = threading.RLock()  # another thread of the parent may have held the old one
         self._crew.abandon()
-        # Closing the connection here, even at the child's end, would fold or delete the log that
-        # the parent still writes: it is kept alive for ever.
-        import ctypes
+        self._scribe.abandon()
 
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._writer.connection))
-        self._writer.release_reserve()  # closes the child's handle only
+
+def capture() -> bool:
+    """Look now who holds what old units left behind, and keep it in this process's recording.
+
+    False where there is no recording, or nothing can be suspected in it: code that calls this may
+    stay as it is when nobody records. Raises ``CaptureBusyError`` while another is being taken.
+    """
+    recorder = _active
+    return recorder is not None and recorder.capture()
+
+
+def _put_step(step: SettlementStep, writer: RecordingWriter) -> None:
+    writer.put_settlement([step])
 
 
 def _after_fork_in_child() -> None:
@@ -451,8 +444,3 @@ def _after_fork_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
-
-
-def _complain(message: str) -> None:
-    """The last resort, where the recording itself cannot take the message."""
-    print(f"page87: {message}", file=sys.stderr)  # noqa: T201

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -38,6 +39,20 @@ def checked_lines(lines: str | Iterable[str]) -> list[str]:
         if not isinstance(name, str):
             raise UsageError(f"lines names {name!r}.", 'Give names such as "module:function".')
     return names
+
+
+def checked_switch(name: str, value: bool) -> bool:
+    """A setting that is on or off."""
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} is {value!r}.", "Give True or False.")
+    return value
+
+
+def checked_signal(name: str, value: str | None) -> str | None:
+    """The name of a signal that this system knows."""
+    if value is not None and value not in signal.Signals.__members__:
+        raise UsageError(f"{name} is {value!r}.", 'Name a signal, such as "SIGUSR1", or None.')
+    return value
 
 
 def checked_text(name: str, value: str) -> str:

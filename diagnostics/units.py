@@ -384,6 +384,10 @@ class UnitBook:
         outer = unit_variable.get()
         return isinstance(outer, Mark) and outer.book is self and self.is_open(outer)
 
+    def running(self) -> set[int]:
+        """The units that have begun and not ended."""
+        return set(self._open)
+
     def is_open(self, index: int) -> bool:
         return index in self._open
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -69,6 +70,8 @@ class _Run:
                 self._on_started(recorder)
                 run()
 
+            # What the script has left in its own namespace stays: functions that it registered
+            # for the interpreter's end, and threads, may need it.
             return self._record(recorder, start_and_run)
 
     def document(self) -> Outcome:
@@ -93,7 +96,7 @@ class _Run:
             return _load(document, recorder)
 
         with ExitStack() as stack:  # the document stays open until the last picture was taken
-            return self._record(recorder, load)
+            return self._record(recorder, load, stack.close)
 
     def _recorder(self, subject: Path, about: dict[str, Any], loader: Loader | None) -> Recorder:
         measures = self._plan.measures
@@ -102,6 +105,7 @@ class _Run:
             engine=measures.engine,
             frames=measures.frames,
             lines=measures.lines,
+            settle=measures.settle,
             name=subject.stem,
             command=self._plan.command,
             document=about,
@@ -109,28 +113,49 @@ class _Run:
             is_workbench_thread=self._is_workbench_thread,
         )
 
-    def _record(self, recorder: Recorder, work: Callable[[], object]) -> Outcome:
+    def _record(
+        self,
+        recorder: Recorder,
+        work: Callable[[], object],
+        close: Callable[[], None] | None = None,
+    ) -> Outcome:
         recorder.start()
         error: BaseException | None = None
-        result: object = None
+        result: list[object] = []
         try:
-            # What the work returns is kept until the recording has ended: the last picture of the
-            # heap shows what a caller would go on holding.
-            result = work()
+            # What the work returns is kept until the recorder releases it: the last picture of
+            # the heap shows what a caller would go on holding.
+            result.append(work())
         except BaseException as raised:  # noqa: BLE001 - the outcome says it
             error = raised
         finally:
             self._on_ending()
         if error is None and not recorder.book.last_index:
             recorder.log("warning", "units", _NO_UNITS)
-        outcome = recorder.stop(error)
+
+        def release() -> None:
+            result.clear()
+            _release_frames(error)
+            if close is not None:
+                close()
+
+        holds_something = close is not None or error is not None
+        outcome = recorder.stop(error, release=release if holds_something else None)
         if isinstance(error, SystemExit):
             _print_reason(error)
-        del result
         if isinstance(error, Page87Error) and not outcome.last_unit:
             recorder.path.unlink(missing_ok=True)  # it holds nothing that ever ran
             raise error
         return outcome
+
+
+def _release_frames(error: BaseException | None) -> None:
+    """Empty the frames that an exception has left: their variables hold what was loaded so far."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def _print_reason(error: SystemExit) -> None:

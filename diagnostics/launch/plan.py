@@ -14,11 +14,16 @@ from diagnostics.loaders.base import LoadOptions
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """The recorder's settings for a run; see ``diagnostics.record``."""
+    """The recorder's settings for a run; see ``diagnostics.record``.
+
+    A run settles, unlike a recording in people's own code: when it has come to its end, nobody
+    needs its result any more.
+    """
 
     engine: str = "default"
     frames: int | None = None
     lines: tuple[str, ...] = ()
+    settle: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,9 @@ class CallableDocument:
     Each item is a unit. A string, or what has a string as its ``.text``, counts its characters. A
     result that cannot be iterated is one item; None is none. What the function raises goes on
     untouched.
+
+    What the function returns is held until the document is closed, as a caller would hold it; of
+    an iterator nobody has more than the item in hand.
     """
 
     unit_kind = "page"
@@ -38,6 +41,7 @@ class CallableDocument:
         self.marks_own_units = not inspect.isgeneratorfunction(function)
         self._function = function
         self._path = str(path)
+        self._result: Any = None
         self._keywords = (
             {"password": options.password}
             if options.password is not None and _takes(function, "password")
@@ -47,7 +51,10 @@ class CallableDocument:
     def pages(self) -> Iterator[Page]:
         result = self._function(self._path, **self._keywords)
         # An iterator has its work still ahead: its items are units as a generator's are.
-        self.marks_own_units = self.marks_own_units and not isinstance(result, Iterator)
+        if isinstance(result, Iterator):
+            self.marks_own_units = False
+        else:
+            self._result = result
         return (Page(_text(item)) for item in _items(result))
 
     def __enter__(self) -> Self:
@@ -59,7 +66,8 @@ class CallableDocument:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Nothing of ours is open."""
+        """Let go of the result; nothing of ours is open."""
+        self._result = None
 
 
 def wrap(name: str, function: LoadFunction, library: str | None = None) -> Loader:

@@ -33,6 +33,8 @@ class Session:
     """Whether a thread (by ``threading.get_ident()``) belongs to the workbench."""
     log: Callable[[LogLevel, str, str], None]
     """Leave a line (level, source, message) in the recording; callable from any thread."""
+    live_bytes: Callable[[], int | None] = lambda: None
+    """Live Python bytes, cheap enough for a collector's callback; None where nobody counts so."""
     unit_variable: ContextVar[int] = ContextVar("page87_no_unit", default=0)  # noqa: RUF009
     """The variable behind ``current_unit``, for a core that reads it without running Python."""
 

@@ -19,6 +19,8 @@ _OLDEST = 2
 class _Collection(NamedTuple):
     start_ns: int
     pause_ns: int
+    heap_before: int | None
+    heap_after: int | None
     generation: int
     collected: int
     uncollectable: int
@@ -42,8 +44,8 @@ class GcProbe(BaseProbe):
 
     def __init__(self) -> None:
         super().__init__()
-        self._start_ns: int | None = None
-        self._done: deque[tuple[int, ...]] = deque()  # fields of _Collection
+        self._start: tuple[int, int | None] | None = None
+        self._done: deque[tuple[Any, ...]] = deque()  # fields of _Collection
         self._own = 0
 
     def start(self, session: Session) -> None:
@@ -67,6 +69,8 @@ class GcProbe(BaseProbe):
                         one.uncollectable,
                         one.unit,
                         own,
+                        one.heap_before,
+                        one.heap_after,
                     )
                 )
             elif own:
@@ -96,17 +100,19 @@ class GcProbe(BaseProbe):
         # Collections exclude each other in the whole process, so one start time is enough.
         now = self.session.now_ns()
         if phase == "start":
-            self._start_ns = now
+            self._start = now, self.session.live_bytes()
             return
-        start, self._start_ns = self._start_ns, None
-        if start is None:
+        if self._start is None:
             self.dropped += 1  # the probe was started in the middle of this one
             return
+        (start, heap_before), self._start = self._start, None
         generation, pause = info["generation"], now - start
         self._done.append(
             (
                 start,
                 pause,
+                heap_before,
+                self.session.live_bytes(),
                 generation,
                 info["collected"],
                 info["uncollectable"],
@@ -127,4 +133,7 @@ def _add(before: GcSummary, one: _Collection) -> GcSummary:
         max(before.pause_max_ns, one.pause_ns),
         before.collected + one.collected,
         before.uncollectable + one.uncollectable,
+        None
+        if one.heap_before is None or one.heap_after is None
+        else (before.freed or 0) + one.heap_before - one.heap_after,
     )

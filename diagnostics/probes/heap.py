@@ -10,11 +10,12 @@ from typing import Protocol
 from diagnostics.errors import UsageError
 from diagnostics.probes import sampled, traced
 from diagnostics.probes.base import Budget, Probe
+from diagnostics.probes.ledger import LiveCounter
 from diagnostics.probes.sampled import SampledEngine
 from diagnostics.probes.traced import TracemallocEngine
 
 
-class HeapEngine(Probe, Protocol):
+class HeapEngine(Probe, LiveCounter, Protocol):
     """A probe that writes ``HeapTotal`` rows and the series "heap" by allocation site."""
 
     engine_name: str

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import gc
 from collections import Counter, defaultdict, deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from diagnostics.probes.base import BaseProbe, Budget
 from diagnostics.probes.turns import Turn
 from diagnostics.recording.writer import RecordingWriter
 
+if TYPE_CHECKING:
+    from diagnostics.capture.sources import SuspectSource
+
 _LEAST = 50
+_MARKS = 8
 OTHER = "other"
 """The name under which the types with fewer objects are added up."""
 
@@ -40,6 +46,8 @@ class TypeProbe(BaseProbe):
         self._budget = budget
         self._turn = Turn(budget)
         self._done: deque[_Count] = deque()
+        self._first: list[tuple[int, Mapping[str, int]]] = []
+        self._latest: deque[tuple[int, Mapping[str, int]]] = deque(maxlen=_MARKS)
         self.detail = (
             f"objects that the collector tracks, by type; types with fewer than {_LEAST}"
             f" together as {OTHER!r}"
@@ -55,12 +63,22 @@ class TypeProbe(BaseProbe):
             state = {writer.type_id(name): (count,) for name, count in done.counts.items()}
             writer.add_frame("types", done.t_ns, done.unit, state)
 
+    def growth_source(self) -> SuspectSource:
+        """Suspects for a capture: the types that grew from the first counts to the last ones."""
+        from diagnostics.capture.growth import TypeCount
+        from diagnostics.capture.sources import GrowthSource
+
+        return GrowthSource([TypeCount(*mark) for mark in (*self._first, *self._latest)])
+
     def stop(self) -> None:
         self._count(self.session.current_unit())
 
     def _count(self, unit: int) -> None:
         with self.accounted(), self._budget.measured():
-            self._done.append(_Count(self.session.now_ns(), unit, count_types(least=_LEAST)))
+            counts = count_types(least=_LEAST)
+            self._done.append(_Count(self.session.now_ns(), unit, counts))
+            marks = self._first if len(self._first) < _MARKS else self._latest
+            marks.append((unit, counts))
         self._turn.taken()
 
 

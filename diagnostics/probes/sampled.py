@@ -9,8 +9,9 @@ from __future__ import annotations
 import random
 import threading
 from array import array
-from collections.abc import Iterator
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from diagnostics.probes.base import BaseProbe, Budget, ProbeMissingError, Session
 from diagnostics.probes.own import is_hosted, is_own_file, is_standard_library
@@ -19,6 +20,9 @@ from diagnostics.probes.thread_family import ThreadFamily
 from diagnostics.recording.frames import Values
 from diagnostics.recording.model import HeapTotal, Site, UnitHeap, alive_id
 from diagnostics.recording.writer import RecordingWriter
+
+if TYPE_CHECKING:
+    from diagnostics.capture.sources import SuspectSource
 
 FIRST_RATE = 512
 """Mean gap between two picks in bytes, to start with: the finer, the more exact and the dearer."""
@@ -31,7 +35,17 @@ MOST_FRAMES = 64
 _MOST_PICKS_PER_S = 40_000
 """A pick costs about half a microsecond, so this many take some 2 % of one core."""
 
+_OWN = -1
+"""Stands for the site of what the workbench allocates itself."""
+
+_BURST_S = 0.5
+"""So much of a second's picks may come at any time."""
+
 _SHOWN_FROM_BYTES = 8 * 1024
+_SOURCE_EVERY_NS = 1_000_000_000
+
+Node = tuple[int, str, str, int]
+"""A node of the core's tree of stacks: its caller's node, file, function, line."""
 
 
 class SampledEngine(BaseProbe):
@@ -52,19 +66,26 @@ class SampledEngine(BaseProbe):
         super().__init__()
         self._frames = frames
         self._seed = random.getrandbits(63) if seed is None else seed
-        self._own: list[bool] = [False]  # by node; node 0 is a stack without Python frames
-        self._places: list[tuple[str, int]] = [("", 0)]
-        self._nodes: list[tuple[int, str, str, int]] = []
+        self._nodes: list[Node] = [(0, "", "", 0)]  # the first is a stack without Python frames
+        self._own: dict[int, bool] = {0: False}
+        self._sites = {0: 0}  # node -> the site that stands for it in the recording
+        self._places = {0: 0}  # node -> the same, or _OWN
         self._changes: list[tuple[int, bytes, bytes, bytes]] = []
         self._status: dict[str, Any] = {}
         self._shown: set[int] = set()
+        self._unshown: dict[int, int] = {}  # sites whose source lines are still to be kept: node
+        self._source_next_ns = 0
         self._own_bytes: dict[int, int] = {}
+        self._live: dict[int, int] = {}  # unit -> live bytes at the last tick
+        self._live_in_units = 0
         self._source = SourceIndex()
         self._family = ThreadFamily(lambda: self._core.mark_thread(True))
         self._points = 0
         self._tick_ns = 0
         self._marked = False
         self._stopped = False
+        self._counts = self._keeps_counting = False
+        self._arenas_before = 0
         self._written_sampling: dict[str, float] = {}
 
     def start(self, session: Session) -> None:
@@ -83,6 +104,8 @@ class SampledEngine(BaseProbe):
             self._hosted,
             self._seed,
         )
+        self._arenas_before = _heap.status()["arena_bytes"]
+        self._counts = True
         if self._hosted:  # beside a server: only this thread, and those that it will start, count
             _heap.mark_thread(True)
             self._family.adopt()
@@ -99,11 +122,46 @@ class SampledEngine(BaseProbe):
             self._stopped = True
             with self.accounted():
                 self._collect()  # the last picture: the heap as the run left it
-                self._core.stop()
-                self._family.release()
+                if not self._keeps_counting:
+                    self.stop_counting()
+
+    def live_bytes(self) -> tuple[int, int | None, int | None] | None:
+        """Live Python bytes, those in pymalloc's arenas, and the arenas mapped since the start;
+        the workbench's own blocks included. None while the engine does not run."""
+        if not self._counts:
+            return None
+        status = self._core.status()
+        arenas = status["arena_bytes"] - self._arenas_before
+        return status["live_bytes"], status["small_bytes"], arenas
+
+    def fast_live_bytes(self) -> int | None:
+        """Live Python bytes, the workbench's own included; takes a fraction of a microsecond."""
+        return self._core.live_bytes() if self._counts else None
+
+    def retained_bytes(self, leave_out: Iterable[int]) -> int:
+        """Live bytes born in any unit at the last tick, but for those of some units."""
+        return self._live_in_units - sum(self._live.get(unit, 0) for unit in leave_out)
+
+    def source(self) -> SuspectSource:
+        """Where a capture finds its suspects: the samples of the moment."""
+        from diagnostics.capture.sources import SampledSource
+
+        return SampledSource(self._core.samples, self._core.nodes)
+
+    def keep_counting(self) -> None:
+        """Let ``live_bytes`` go on beyond ``stop``, until ``stop_counting``."""
+        self._keeps_counting = True
+
+    def stop_counting(self) -> None:
+        """Take the hooks out. Safe to call at any time."""
+        if self._counts:
+            self._counts = False
+            self._core.stop()
+            self._family.release()
 
     def abandon(self) -> None:
         self._stopped = True
+        self._counts = False
         self._core.abandon()
         self._family.release()
 
@@ -125,7 +183,11 @@ class SampledEngine(BaseProbe):
         drained = core.drain_pairs(), core.drain_nodes(), core.drain_units()
         # The tick may have waited for the GIL since it began: this is the moment of the picture.
         self._changes.append((self.session.now_ns(), *drained))
-        self._nodes += core.nodes(len(self._own) + len(self._nodes))
+        for unit, _born, live, _peak in _rows(drained[2], 4):
+            if unit:
+                self._live_in_units += live - self._live.get(unit, 0)
+                self._live[unit] = live
+        self._nodes += core.nodes(len(self._nodes))
         self._status = core.status()
 
     def _keep_pace(self, t_ns: int) -> None:
@@ -134,19 +196,24 @@ class SampledEngine(BaseProbe):
         self._points, self._tick_ns = self._status["points"], t_ns
         pace = picks / elapsed_s if elapsed_s > 0 else 0.0
         rate = self._status["rate"]
+        # A burst between quiet stretches costs little, and finer samples are worth that.
+        if self._points <= _MOST_PICKS_PER_S * (t_ns / 1e9 + _BURST_S):
+            return
         while pace > _MOST_PICKS_PER_S and rate < _COARSEST_FOR_PACE:
             self._core.coarsen()
             pace, rate = pace / 2, rate * 2  # twice the gap is half the picks
 
     def _write(self, writer: RecordingWriter, t_ns: int) -> None:
-        writer.put_sites(self._new_sites())
         changes, self._changes = self._changes, []
         for taken_ns, pairs, sums, units in changes:
-            writer.add_changes("alive", taken_ns, 0, self._alive(pairs))
+            writer.add_changes("alive", taken_ns, 0, self._alive(pairs, writer))
             writer.add_changes("heap", taken_ns, 0, self._heap(sums, writer))
             writer.put_unit_heaps(
                 UnitHeap(unit, born, peak) for unit, born, _live, peak in _rows(units, 4)
             )
+        if t_ns >= self._source_next_ns or self._stopped:
+            self._source_next_ns = t_ns + _SOURCE_EVERY_NS
+            self._put_sources(writer)
         status = self._status
         total = status["live_bytes"] - sum(self._own_bytes.values())
         writer.put_heap_total(HeapTotal(t_ns, max(0, total), status["own_bytes"]))
@@ -160,38 +227,76 @@ class SampledEngine(BaseProbe):
             f" stacks of up to {self._frames} frames"
         )
 
-    def _alive(self, pairs: bytes) -> dict[int, Values]:
-        return {
-            alive_id(unit, node): (size, blocks)
-            for unit, node, size, blocks in _rows(pairs, 4)
-            if not self._own[node]
-        }
+    def _alive(self, pairs: bytes, writer: RecordingWriter) -> dict[int, Values]:
+        place = self._places.get
+        alive: dict[int, Values] = {}
+        for unit, node, size, blocks in _rows(pairs, 4):
+            site = place(node)
+            if site is None:
+                site = self._place(node, writer)
+            if site != _OWN:
+                alive[alive_id(unit, site)] = (size, blocks)
+        return alive
 
     def _heap(self, sums: bytes, writer: RecordingWriter) -> dict[int, Values]:
+        place = self._places.get
         heap: dict[int, Values] = {}
         for node, size, blocks in _rows(sums, 3):
-            if self._own[node]:
+            site = place(node)
+            if site is None:
+                if not size:
+                    continue  # what came and went in between is no change
+                site = self._place(node, writer)
+            if site == _OWN:
                 self._own_bytes[node] = size
                 continue
-            heap[node] = (size, blocks)
-            if size >= _SHOWN_FROM_BYTES and node not in self._shown:
-                self._shown.add(node)
-                file, line = self._places[node]
-                writer.put_source(file, self._source.context(file, line))
+            heap[site] = (size, blocks)
+            if size >= _SHOWN_FROM_BYTES and site not in self._shown:
+                self._unshown[site] = node
         return heap
 
-    def _new_sites(self) -> Iterator[Site]:
-        """The nodes that are new since the last tick; a node's number is its site's id."""
-        nodes, self._nodes = self._nodes, []
-        for parent, file, function, line in nodes:
+    def _put_sources(self, writer: RecordingWriter) -> None:
+        """Keep the lines around the sites that hold something, each file read once."""
+        lines: defaultdict[str, set[int]] = defaultdict(set)
+        for node in self._unshown.values():
+            _parent, file, _function, line = self._nodes[node]
+            lines[file].add(line)
+        for file, wanted in lines.items():
+            writer.put_source(file, self._source.contexts(file, wanted))
+        self._shown |= self._unshown.keys()
+        self._unshown.clear()
+
+    def site(self, node: int, writer: RecordingWriter) -> int | None:
+        """The recording's site of one of the core's nodes; None for the workbench's own."""
+        place = self._places.get(node)
+        if place is None:
+            place = self._place(node, writer)
+        return None if place == _OWN else place
+
+    def _place(self, node: int, writer: RecordingWriter) -> int:
+        """Only nodes that are asked for become sites, their callers before them: most never hold
+        anything at the end of a tick."""
+        place = self._places[node] = _OWN if self._is_own(node) else self._new_site(node, writer)
+        return place
+
+    def _new_site(self, node: int, writer: RecordingWriter) -> int:
+        site = self._sites.get(node)
+        if site is None:
+            parent, file, function, line = self._nodes[node]
+            caller = self._new_site(parent, writer) or None
+            site = self._sites[node] = len(self._sites)
+            writer.put_sites([Site(site, caller, file, line, function)])
+        return site
+
+    def _is_own(self, node: int) -> bool:
+        own = self._own.get(node)
+        if own is None:
             # The nearest frame outside the standard library decides, as in own.is_own_stack.
-            own = is_own_file(file, self._hosted) or (
-                is_standard_library(file) and self._own[parent]
+            parent, file, _function, _line = self._nodes[node]
+            own = self._own[node] = is_own_file(file, self._hosted) or (
+                is_standard_library(file) and self._is_own(parent)
             )
-            node = len(self._own)
-            self._own.append(own)
-            self._places.append((file, line))
-            yield Site(node, parent or None, file, line, function)
+        return own
 
 
 def _rows(numbers: bytes, width: int) -> Iterator[tuple[int, ...]]:

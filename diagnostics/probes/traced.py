@@ -57,6 +57,7 @@ class TracemallocEngine(BaseProbe):
         self._taken = 0
         self._last_ns = 0
         self._total: HeapTotal | None = None
+        self._keeps_counting = False
 
     def start(self, session: Session) -> None:
         super().start(session)
@@ -98,6 +99,22 @@ class TracemallocEngine(BaseProbe):
             with self.accounted():
                 self._take(self.session.current_unit())
                 self._total = self._now(self._last_ns)
+        if not self._keeps_counting:
+            self.stop_counting()
+
+    def live_bytes(self) -> tuple[int, int | None, int | None] | None:
+        """Live Python bytes, the workbench's own included; tracemalloc cannot tell which of them
+        lie in pymalloc's arenas. None where it does not trace."""
+        if not tracemalloc.is_tracing():
+            return None
+        return tracemalloc.get_traced_memory()[0], None, None
+
+    def keep_counting(self) -> None:
+        """Let ``live_bytes`` go on beyond ``stop``, until ``stop_counting``."""
+        self._keeps_counting = True
+
+    def stop_counting(self) -> None:
+        """End the tracing, if it was begun here. Safe to call at any time."""
         self.abandon()
 
     def abandon(self) -> None:

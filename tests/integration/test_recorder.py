@@ -50,6 +50,7 @@ def test_a_loop_over_units_is_recorded(path):
             "process": "on",
             "gc": "on",
             "mappings": "on",
+            "ledger": "on",
             "types": "on",
             "heap": "on",
             "recorder": "on",

@@ -1,0 +1,169 @@
+"""When captures are taken: as retention grows, at the end of a run, and when somebody asks."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from diagnostics.probes.base import Budget
+from diagnostics.recording.model import CaptureReason
+from diagnostics.recording.writer import RecordingWriter
+from diagnostics.scribe import Scribe
+from diagnostics.units import UnitBook
+
+if TYPE_CHECKING:
+    from diagnostics.capture.sources import SuspectSource
+    from diagnostics.capture.taking import CaptureRows, Limits
+
+FIRST_GROWTH_BYTES = 8 << 20
+"""So much left behind by units that have ended is worth the first look."""
+
+_RECENT_UNITS = 3
+"""What these hold may be about to go: the last result, a page that is prefetched."""
+
+_GROWTH = 2.0
+_END_BYTES = 1 << 20
+_SHARE = 0.02
+
+
+class Retention(Protocol):
+    """A heap engine that knows the birth unit of what lives."""
+
+    def retained_bytes(self, leave_out: Iterable[int]) -> int:
+        """Live bytes born in any unit, but for those of some units."""
+        ...
+
+    def source(self) -> SuspectSource:
+        """Where a capture finds its suspects."""
+        ...
+
+    def site(self, node: int, writer: RecordingWriter) -> int | None:
+        """The recording's site of one of the engine's own numbers."""
+        ...
+
+
+class Captures:
+    """Decides when a capture is due, and has it taken and written.
+
+    While the run goes on, one is taken when what ended units left behind reaches 8 MB and each
+    time it has doubled since, as long as all of them together take no more than 2 % of the run.
+    """
+
+    def __init__(
+        self,
+        scribe: Scribe,
+        book: UnitBook,
+        now_ns: Callable[[], int],
+        is_own_thread: Callable[[int], bool],
+        budget: Budget,
+    ) -> None:
+        self._scribe = scribe
+        self._book = book
+        self._now_ns = now_ns
+        self._is_own_thread = is_own_thread
+        self._budget = budget
+        self._retention: Retention | None = None
+        self._growth_source: Callable[[], SuspectSource] | None = None
+        self._number = 0
+        self._next_growth = FIRST_GROWTH_BYTES
+        self._asked: CaptureReason | None = None
+        scribe.at_tick.append(self._look)
+
+    def follow(
+        self, retention: Retention | None, growth_source: Callable[[], SuspectSource] | None
+    ) -> None:
+        """Say who knows what was left behind; ``growth_source`` serves where no engine does."""
+        self._retention = retention
+        self._growth_source = growth_source
+
+    def ask(self, reason: CaptureReason) -> None:
+        """Have one taken by the recorder thread at once; callable from a signal handler."""
+        self._asked = reason
+        self._scribe.wake()
+
+    def take(self, reason: CaptureReason, *, ended: bool = False) -> CaptureRows | None:
+        """Take one in the calling thread; None where nothing can be suspected here (no engine and
+        no type counts). Raises ``CaptureBusyError`` while another is being taken."""
+        from diagnostics.capture.taking import Limits
+
+        return self._take(reason, ended, Limits())
+
+    def take_last(self) -> None:
+        """At the end of a run, before its result is released: where units left something."""
+        if self._retention is None or self._retention.retained_bytes(()) >= _END_BYTES:
+            self.take("end of the run", ended=True)
+
+    def _look(self) -> None:
+        from diagnostics.capture.taking import Limits
+
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            self._take(asked, False, Limits())
+        elif self._left_behind() >= self._next_growth and self._budget.is_due():
+            self._next_growth = int(self._left_behind() * _GROWTH)
+            self._take("retention grew", False, Limits(seconds=2.0, suspects=4, objects=4))
+
+    def _left_behind(self) -> int:
+        if self._retention is None:
+            return 0
+        last = self._book.last_index
+        recent = range(max(1, last - _RECENT_UNITS + 1), last + 1)
+        return self._retention.retained_bytes(self._book.running() | set(recent))
+
+    def _take(self, reason: CaptureReason, ended: bool, limits: Limits) -> CaptureRows | None:
+        from diagnostics.capture.taking import take_capture
+
+        source = self._source()
+        if source is None:
+            return None
+        self._number += 1
+        with self._budget.measured():
+            rows = take_capture(
+                source,
+                number=self._number,
+                reason=reason,
+                unit=self._book.last_index,
+                ended=ended,
+                now_ns=self._now_ns,
+                is_own_thread=self._is_own_thread,
+                limits=limits,
+            )
+        self._scribe.leave(lambda writer: self._write(rows, writer))
+        return rows
+
+    def _source(self) -> SuspectSource | None:
+        if self._retention is not None:
+            return self._retention.source()
+        return self._growth_source() if self._growth_source is not None else None
+
+    def _write(self, rows: CaptureRows, writer: RecordingWriter) -> None:
+        retention = self._retention
+        suspects, objects = rows.suspects, rows.objects
+        if retention is not None:  # the capture speaks of the engine's nodes, the file of sites
+            suspects = [
+                replace(row, site=_site(retention, row.site, writer)) for row in rows.suspects
+            ]
+            objects = [
+                replace(row, site=_site(retention, row.site, writer)) for row in rows.objects
+            ]
+        writer.put_capture(rows.capture, suspects, objects, rows.references, rows.chains)
+
+
+def _site(retention: Retention, node: int | None, writer: RecordingWriter) -> int | None:
+    return None if node is None else retention.site(node, writer)
+
+
+class SignalledCaptures:
+    """Takes a capture when a signal comes. Only the main thread can begin and end it."""
+
+    def __init__(self, number: signal.Signals, captures: Captures) -> None:
+        self._number = number
+        self._before = signal.signal(number, lambda *_: captures.ask("signal"))
+
+    def end(self) -> None:
+        """Give the signal back to whoever had it."""
+        with contextlib.suppress(ValueError):  # not in the main thread: the handler does no harm
+            signal.signal(self._number, self._before)

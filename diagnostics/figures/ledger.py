@@ -1,0 +1,108 @@
+"""The ledger as a stacked area chart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from diagnostics.analysis.format import format_bytes, format_seconds, format_share
+from diagnostics.analysis.ledger import PART_NAMES, LedgerParts, ledger_table
+from diagnostics.figures.theme import (
+    BLUE,
+    BYTES_AXIS,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    RED,
+    framed,
+    say_empty,
+)
+
+PART_COLOURS: Mapping[str, str] = {
+    "python": ORANGE,
+    "pymalloc_empty": "rgb(244,190,140)",
+    "native": BLUE,
+    "malloc_free": "rgb(160,195,235)",
+    "recorder": RED,
+    "file_backed": GREEN,
+    "shared": PURPLE,
+    "rest": GREY,
+}
+"""What is free has the paler colour of what it was free of."""
+
+_BESIDE = {
+    "children": ("child processes", "dash"),
+    "group_anonymous": ("control group: anonymous", "dot"),
+    "group_cache": ("control group: page cache", "dashdot"),
+}
+
+
+def ledger(rows: Sequence[LedgerParts], *, beside: bool = False, dark: bool = False) -> go.Figure:
+    """``rows`` from ``LiveLedger``: the parts of RSS over time, stacked; their top is RSS.
+
+    ``beside`` adds lines for child processes and the control group, where they were read and are
+    not 0; they are not part of RSS.
+    """
+    figure = framed("Where the resident memory is", "time (s)", "memory (bytes)", dark=dark)
+    figure.update_yaxes(**BYTES_AXIS)
+    # So many names need more room than there is beside the title.
+    figure.update_layout(
+        legend={"x": 0, "xanchor": "left", "y": -0.22, "yanchor": "top", "traceorder": "normal"}
+    )
+    if not rows:
+        return say_empty(figure, "The parts of the memory were not measured.")
+    table = ledger_table(rows)
+    for name, title in PART_NAMES.items():
+        if table[name].fillna(0).any():
+            _add_part(figure, title, PART_COLOURS[name], table["t_s"], table[name], table["rss"])
+    if beside:
+        for name, (title, dash) in _BESIDE.items():
+            if table[name].fillna(0).any():
+                _add_line(figure, title, dash, table["t_s"], table[name])
+    if rows[-1].note:
+        figure.add_annotation(
+            text=rows[-1].note,
+            **{"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left"},
+            **{"yanchor": "top", "align": "left", "showarrow": False, "font": {"size": 11}},
+        )
+    return figure
+
+
+def _add_part(
+    figure: go.Figure, title: str, colour: str, t_s: pd.Series, sizes: pd.Series, rss: pd.Series
+) -> None:
+    sizes = sizes.fillna(0)
+    figure.add_scatter(
+        x=t_s,
+        y=sizes,
+        name=title,
+        mode="lines",
+        stackgroup="parts",
+        line={"width": 0.5, "color": colour},
+        fillcolor=colour,
+        hoverinfo="text",
+        text=[
+            f"{title} {format_bytes(size)} at {format_seconds(at)},"
+            f" {format_share(size / whole)} of {format_bytes(whole)}"
+            for size, at, whole in zip(sizes, t_s, rss, strict=True)
+        ],
+    )
+
+
+def _add_line(figure: go.Figure, title: str, dash: str, t_s: pd.Series, sizes: pd.Series) -> None:
+    known = sizes.notna()
+    figure.add_scatter(
+        x=t_s[known],
+        y=sizes[known],
+        name=title,
+        mode="lines",
+        line={"width": 2, "color": GREY, "dash": dash},
+        hoverinfo="text",
+        text=[
+            f"{title} {format_bytes(size)} at {format_seconds(at)}, not part of RSS"
+            for size, at in zip(sizes[known], t_s[known], strict=True)
+        ],
+    )
