@@ -1,6 +1,7 @@
 """The parts of the build that pyproject.toml cannot say.
 
-The C core of the sampled heap engine is optional, and the wheel carries the workbench along.
+The C cores (the sampled heap engine, the scan of a capture) are optional, and the wheel carries
+the workbench along.
 
 The app lives at the top of the checkout (app.py, pages/, sample_docs/), where a Streamlit user
 looks for it. In a wheel those names would land beside everybody's packages, so they travel inside
@@ -17,6 +18,7 @@ from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
 WORKBENCH = ("app.py", "pages", "sample_docs", ".streamlit")
+CORES = ("diagnostics.probes._heap", "diagnostics.holders._scan")
 
 
 class BuildWithWorkbench(build_py):
@@ -41,13 +43,14 @@ setup(
     cmdclass={"build_py": BuildWithWorkbench},
     ext_modules=[
         Extension(
-            "diagnostics.probes._heap",
-            ["diagnostics/probes/_heap.c"],
+            name,
+            [f"{name.replace('.', '/')}.c"],
             extra_compile_args=["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra"],
             libraries=["m"],
             # Without a compiler the package installs all the same, and says at run time what it
             # lacks.
             optional=True,
         )
+        for name in CORES
     ],
 )

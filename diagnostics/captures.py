@@ -15,8 +15,8 @@ from diagnostics.scribe import Scribe
 from diagnostics.units import UnitBook
 
 if TYPE_CHECKING:
-    from diagnostics.capture.sources import SuspectSource
-    from diagnostics.capture.taking import CaptureRows, Limits
+    from diagnostics.holders.sources import SuspectSource
+    from diagnostics.holders.taking import CaptureRows, Limits
 
 FIRST_GROWTH_BYTES = 8 << 20
 """So much left behind by units that have ended is worth the first look."""
@@ -87,7 +87,7 @@ class Captures:
     def take(self, reason: CaptureReason, *, ended: bool = False) -> CaptureRows | None:
         """Take one in the calling thread; None where nothing can be suspected here (no engine and
         no type counts). Raises ``CaptureBusyError`` while another is being taken."""
-        from diagnostics.capture.taking import Limits
+        from diagnostics.holders.taking import Limits
 
         return self._take(reason, ended, Limits())
 
@@ -97,7 +97,7 @@ class Captures:
             self.take("end of the run", ended=True)
 
     def _look(self) -> None:
-        from diagnostics.capture.taking import Limits
+        from diagnostics.holders.taking import Limits
 
         asked, self._asked = self._asked, None
         if asked is not None:
@@ -114,7 +114,7 @@ class Captures:
         return self._retention.retained_bytes(self._book.running() | set(recent))
 
     def _take(self, reason: CaptureReason, ended: bool, limits: Limits) -> CaptureRows | None:
-        from diagnostics.capture.taking import take_capture
+        from diagnostics.holders.taking import take_capture
 
         source = self._source()
         if source is None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from diagnostics.analysis.format import format_bytes
 from diagnostics.analysis.series import Thinned
 from diagnostics.recording.model import LedgerReading
 from diagnostics.recording.reader import RecordingReader
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NS = 1e9
 
@@ -174,6 +176,8 @@ def line_of(parts: LedgerParts) -> str:
 def ledger_table(rows: Sequence[LedgerParts]) -> pd.DataFrame:
     """One row a moment: ``t_s``, ``rss``, a column a part (bytes), ``children``,
     ``group_anonymous``, ``group_cache``. What is not known is NA."""
+    import pandas as pd  # here: the command line needs the rest, and must not wait for it
+
     columns = ["rss", *PART_NAMES, "children", "group_anonymous", "group_cache"]
     table = pd.DataFrame(
         [(row.t_ns / NS, *(getattr(row, name) for name in columns)) for row in rows],

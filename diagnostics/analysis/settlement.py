@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from diagnostics.analysis.format import counted, format_bytes
 from diagnostics.recording.model import SettlementName, SettlementStep
 from diagnostics.recording.reader import RecordingReader
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _ORDER: tuple[SettlementName, ...] = ("result released", "collection", "malloc_trim")
 _NOTHING_BYTES = 100_000
@@ -114,6 +116,8 @@ def left_over_sentence(report: SettlementReport) -> str:
 def settlement_table(report: SettlementReport) -> pd.DataFrame:
     """One row a step: ``step``, ``rss_before``, ``rss_after``, ``gave_back``,
     ``freed_python`` (NA where not counted), ``objects``, ``uncollectable``, ``text``."""
+    import pandas as pd  # here: the command line needs the rest, and must not wait for it
+
     rows = [
         (
             step.step,

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from diagnostics.analysis.explanation import explain, explanation_json
 from diagnostics.analysis.gc_account import GcAccount
 from diagnostics.analysis.heap_changes import site_changes
 from diagnostics.analysis.object_types import type_growth
@@ -103,12 +104,15 @@ def summarise(reader: RecordingReader) -> Summary:
             for entry in reader.log()
             if entry.level != "info"
         ],
+        explanation=explain(reader),
     )
 
 
 def summary_json(summary: Summary) -> dict[str, Any]:
     """The summary as JSON can hold it; its keys are a contract (docs/json.md)."""
-    return {"format": FORMAT} | asdict(summary)
+    numbers = asdict(summary)
+    del numbers["explanation"]  # has a form of its own
+    return {"format": FORMAT} | numbers | explanation_json(summary.explanation)
 
 
 def recording_bytes(path: Path) -> int:

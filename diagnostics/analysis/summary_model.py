@@ -1,4 +1,5 @@
-"""A run in numbers, as plain data. The field names are the keys of the JSON form.
+"""A run in numbers, as plain data. The field names are the keys of the JSON form, but for the
+explanation, which has its own (``explanation.ExplanationInfo``).
 
 Sizes are bytes, times seconds. None means that it was not measured or not known.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from diagnostics.analysis.explanation import Explanation
 from diagnostics.analysis.retention import UnitRetention
 from diagnostics.analysis.shape import Shape
 from diagnostics.recording.model import OutcomeState, ProbeState
@@ -186,3 +188,4 @@ class Summary:
     probes: list[ProbeInfo]
     cost: CostInfo
     warnings: list[WarningInfo]
+    explanation: Explanation

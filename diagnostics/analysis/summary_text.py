@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from diagnostics.analysis.explanation import Explanation
 from diagnostics.analysis.format import (
     counted,
     format_bytes,
@@ -12,21 +14,52 @@ from diagnostics.analysis.format import (
     format_seconds,
     format_share,
 )
+from diagnostics.analysis.kinds import Judgement
+from diagnostics.analysis.ledger import line_of
+from diagnostics.analysis.settlement import sentences
 from diagnostics.analysis.sites import site_label
 from diagnostics.analysis.summary_model import OutcomeInfo, SiteInfo, Summary
+from diagnostics.analysis.verdict_text import confidence_in_words, suspect_lines, verdict_lines
 
 _SHOWN_SITES = 5
 _SHOWN_FAILURES = 5
 _SHOWN_CHARACTERS = 2_000
+
+_COLUMNS = 80
+_MARGIN = "  "
+_HEAD = re.compile(r"\S.{16} (?=\S)| *[+-]?[\d.]+ [kMGTP]?B  ")
+"""What stays to the left of a broken line: a label of 18 columns, or a size."""
+_AT_LINKS = re.compile(r" (?=[→←+] )")
+_AT_WORDS = re.compile(r" (?![^()]*\))")
+"""Where a line may break: at the links of a chain and the terms of a sum, then between words, but
+not inside parentheses."""
+_LONG = 60  # columns: a part of a line that is longer may break itself
 
 _CONTROLS = {
     code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"
 }
 
 
-def summary_text(summary: Summary) -> str:
-    """A run in some twenty lines: how it ended first, then memory, peaks and the top lines."""
-    blocks = (headline(summary), _memory(summary), _peaks(summary), _sites(summary), _end(summary))
+def summary_text(summary: Summary, *, details: bool = False) -> str:
+    """A run as text for a terminal: how it ended, the verdict, memory, peaks and the top lines.
+
+    Of a healthy run the verdict is one line, and neither peaks nor lines of code are listed.
+    ``details`` lists all of it, and adds the ledger and the settlement.
+    """
+    explanation = summary.explanation
+    everything = details or not _is_healthy(explanation.judgement)
+    blocks = [
+        headline(summary),
+        _fitted(_verdict(explanation.judgement, everything)),
+        _fitted(_memory(summary)),
+        _peaks(summary) if everything else (),
+        _failures(summary),
+        _fitted(_sites(summary)) if everything else (),
+        _fitted(_ledger(explanation)) if details else (),
+        _fitted(_settlement(explanation)) if details else (),
+        _fitted(_problems(summary)),
+        _recording(summary),
+    ]
     return printable("\n\n".join(text for block in blocks if (text := "\n".join(block))))
 
 
@@ -71,15 +104,47 @@ def headline(summary: Summary) -> Iterator[str]:
         yield f"{outcome.error.type}: {_shortened(outcome.error.message)}"
 
 
+def _is_healthy(judgement: Judgement) -> bool:
+    """Whether nothing is wrong, and the evidence is good enough to say so."""
+    return judgement.main.number == 0 and confidence_in_words(judgement.confidence) != "not sure"
+
+
+def _verdict(judgement: Judgement, everything: bool) -> Iterator[str]:
+    lines = verdict_lines(judgement)
+    if not everything:
+        yield next(lines)
+        return
+    yield from lines
+    if not _is_healthy(judgement):  # what a healthy run keeps is nothing to be suspected of
+        yield from suspect_lines(judgement)
+
+
+def _ledger(explanation: Explanation) -> Iterator[str]:
+    peak, end = explanation.at_peak, explanation.at_end
+    if peak is None or end is None:
+        return
+    yield "What the resident set is made of"
+    if peak.t_ns != end.t_ns:
+        yield f"  at its peak     {line_of(peak)}"
+    yield f"  at the end      {line_of(end)}"
+    if end.note:
+        yield f"  {end.note}"
+
+
+def _settlement(explanation: Explanation) -> Iterator[str]:
+    if explanation.settlement is not None:
+        yield "Letting go at the end"
+        yield from (f"  {sentence}" for sentence in sentences(explanation.settlement))
+
+
 def _memory(summary: Summary) -> Iterator[str]:
     process, gc = summary.process, summary.gc
     if process.rss_end_bytes is not None and process.rss_start_bytes is not None:
         growth = process.rss_end_bytes - process.rss_start_bytes
         yield (
-            f"Memory (RSS)      {format_bytes(process.rss_start_bytes)} at the start, "
-            f"{format_bytes(process.rss_peak_bytes or 0)} at its peak, "
-            f"{format_bytes(process.rss_end_bytes)} at the end "
-            f"({format_bytes(growth, signed=True)})"
+            f"Memory (RSS)      from {format_bytes(process.rss_start_bytes)} "
+            f"to {format_bytes(process.rss_end_bytes)} ({format_bytes(growth, signed=True)}), "
+            f"{format_bytes(process.rss_peak_bytes or 0)} at its peak"
         )
     if process.heap_peak_bytes is not None and process.heap_end_bytes is not None:
         yield (
@@ -90,7 +155,7 @@ def _memory(summary: Summary) -> Iterator[str]:
         yield f"Birth units       {summary.shape.sentence}"
     yield (
         f"Garbage collector {counted(sum(gc.collections.values()), 'collection')}, "
-        f"{format_seconds(gc.pause_total_s)} in all ({format_share(gc.share)} of the run), "
+        f"{format_seconds(gc.pause_total_s)} ({format_share(gc.share)} of the run), "
         f"longest {format_seconds(gc.pause_max_s)}"
     )
 
@@ -101,6 +166,10 @@ def _peaks(summary: Summary) -> Iterator[str]:
         yield f"Highest peaks, above where the {units.kind} began"
         for peak in units.peaks:
             yield f"  {format_bytes(peak.bytes, signed=True):>10}  {peak.label}"
+
+
+def _failures(summary: Summary) -> Iterator[str]:
+    units = summary.units
     if units.failed:
         yield f"{counted(units.failed, units.kind)} failed"
         for failure in units.failures[:_SHOWN_FAILURES]:
@@ -127,17 +196,21 @@ def _places(sites: list[SiteInfo]) -> list[tuple[str, int]]:
     return [(site.file, site.line) for site in sites[:_SHOWN_SITES]]
 
 
-def _end(summary: Summary) -> Iterator[str]:
+def _problems(summary: Summary) -> Iterator[str]:
     for probe in summary.probes:
         if probe.state in ("missing", "failed"):
             yield f"Probe {probe.name} {probe.state}: {probe.detail}"
     for warning in summary.warnings:
         yield f"{warning.level.capitalize()}: {_shortened(warning.message)}"
+
+
+def _recording(summary: Summary) -> Iterator[str]:
     cost = summary.cost
     lost = f", {counted(cost.dropped, 'measurement')} lost" if cost.dropped else ""
+    yield f"Recording         {summary.recording.path}"
     yield (
-        f"Recording         {summary.recording.path} ({format_bytes(cost.recording_bytes)}; "
-        f"recording took {format_seconds(cost.recorder_cpu_s)} of CPU{lost})"
+        f"                  {format_bytes(cost.recording_bytes)}, took "
+        f"{format_seconds(cost.recorder_cpu_s)} of CPU{lost}"
     )
 
 
@@ -148,3 +221,33 @@ def _signal_name(number: int | None) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def _fitted(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, broken where they are too long for a terminal; rows of code stay rows."""
+    for text in lines:
+        for line in text.split("\n"):
+            yield from _broken(line)
+
+
+def _broken(line: str) -> Iterator[str]:
+    """A line in pieces of at most 80 columns, as far as its words and paths allow it."""
+    left = _HEAD.match(line)
+    head = left.end() if left else 0
+    indent = line[: len(line) - len(line.lstrip())]
+    margin = " " * head if head else indent + _MARGIN
+    first, *others = _parts(line[head:])
+    piece = line[:head] + first
+    for part in others:
+        if len(piece) + 1 + len(part) > _COLUMNS and piece.strip():
+            yield piece.rstrip()
+            piece = margin + part
+        else:
+            piece = f"{piece} {part}"
+    yield piece
+
+
+def _parts(text: str) -> Iterator[str]:
+    """A text in parts between which it may break; one space stood between each two."""
+    for part in _AT_LINKS.split(text):
+        yield from _AT_WORDS.split(part) if len(part) > _LONG else (part,)

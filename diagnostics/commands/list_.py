@@ -6,12 +6,14 @@ import argparse
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from diagnostics.analysis.format import counted, format_bytes
-from diagnostics.analysis.library import LibraryEntry, list_recordings
-from diagnostics.analysis.summary_text import printable
 from diagnostics.errors import UsageError
 from diagnostics.recording.places import recordings_folder
+
+if TYPE_CHECKING:
+    from diagnostics.analysis.library import LibraryEntry
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -22,6 +24,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def main(chosen: argparse.Namespace) -> int:
+    # Here, as in ``show``: every command is imported with every other.
+    from diagnostics.analysis.library import list_recordings
+
     folder = chosen.folder or recordings_folder()
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder.", "See: page87 list --help")
@@ -40,6 +45,8 @@ def main(chosen: argparse.Namespace) -> int:
 
 
 def _row(entry: LibraryEntry) -> tuple[str, ...]:
+    from diagnostics.analysis.summary_text import printable
+
     return (
         printable(entry.path.name),
         entry.state or "cannot be read",

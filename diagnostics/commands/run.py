@@ -57,6 +57,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--encoding", help="of a text document")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument(
+        "--verbose", action="store_true", help="print all that the recording says, as show does"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
     parser.add_argument("subject", metavar="DOC|SCRIPT.py")
     rest = parser.add_argument(
@@ -82,10 +85,14 @@ def main(chosen: argparse.Namespace) -> int:
             print(f"page87: {plan.recording} was deleted while it was written.", file=sys.stderr)
             return status
         if chosen.json or not chosen.quiet:
-            report(plan.recording, answer or sys.stdout, as_json=chosen.json)
+            report(
+                plan.recording,
+                answer or sys.stdout,
+                as_json=chosen.json,
+                details=chosen.verbose,
+            )
         if not chosen.json and not chosen.quiet:
-            name = chosen.output or plan.recording
-            print(f"\nRecording: {name}\nOpen it:   page87 app {name}")
+            print(f"Open it           page87 app {chosen.output or plan.recording}")
         return status
 
 

@@ -8,27 +8,29 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from diagnostics.analysis.summary import summarise, summary_json, summary_text
 from diagnostics.recording.reader import RecordingReader
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("show", help="print what a recording says")
+    parser = commands.add_parser("show", help="print all that a recording says")
     parser.add_argument("recording", type=Path, metavar="FILE")
     parser.add_argument("--json", action="store_true", help="as JSON, see docs/json.md")
     parser.set_defaults(main=main)
 
 
 def main(chosen: argparse.Namespace) -> int:
-    report(chosen.recording, sys.stdout, as_json=chosen.json)
+    report(chosen.recording, sys.stdout, as_json=chosen.json, details=True)
     return 0
 
 
-def report(recording: Path, target: TextIO, *, as_json: bool) -> None:
-    """Print the summary of ``recording`` on ``target``."""
+def report(recording: Path, target: TextIO, *, as_json: bool, details: bool) -> None:
+    """Print the summary of ``recording`` on ``target``; ``details`` is for people, JSON has all."""
+    # Here, since the process of a run must not hold the analysis while it is measured.
+    from diagnostics.analysis.summary import summarise, summary_json, summary_text
+
     with RecordingReader(recording) as reader:
         summary = summarise(reader)
     if as_json:
         print(json.dumps(summary_json(summary), indent=2), file=target)
     else:
-        print(summary_text(summary), file=target)
+        print(summary_text(summary, details=details), file=target)

@@ -13,7 +13,7 @@ from diagnostics.probes.turns import Turn
 from diagnostics.recording.writer import RecordingWriter
 
 if TYPE_CHECKING:
-    from diagnostics.capture.sources import SuspectSource
+    from diagnostics.holders.sources import SuspectSource
 
 _LEAST = 50
 _MARKS = 8
@@ -65,8 +65,8 @@ class TypeProbe(BaseProbe):
 
     def growth_source(self) -> SuspectSource:
         """Suspects for a capture: the types that grew from the first counts to the last ones."""
-        from diagnostics.capture.growth import TypeCount
-        from diagnostics.capture.sources import GrowthSource
+        from diagnostics.holders.growth import TypeCount
+        from diagnostics.holders.sources import GrowthSource
 
         return GrowthSource([TypeCount(*mark) for mark in (*self._first, *self._latest)])
 

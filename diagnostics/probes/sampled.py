@@ -22,7 +22,7 @@ from diagnostics.recording.model import HeapTotal, Site, UnitHeap, alive_id
 from diagnostics.recording.writer import RecordingWriter
 
 if TYPE_CHECKING:
-    from diagnostics.capture.sources import SuspectSource
+    from diagnostics.holders.sources import SuspectSource
 
 FIRST_RATE = 512
 """Mean gap between two picks in bytes, to start with: the finer, the more exact and the dearer."""
@@ -144,7 +144,7 @@ class SampledEngine(BaseProbe):
 
     def source(self) -> SuspectSource:
         """Where a capture finds its suspects: the samples of the moment."""
-        from diagnostics.capture.sources import SampledSource
+        from diagnostics.holders.sources import SampledSource
 
         return SampledSource(self._core.samples, self._core.nodes)
 

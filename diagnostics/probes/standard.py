@@ -16,7 +16,7 @@ from diagnostics.probes.process import ProcessProbe
 from diagnostics.probes.sampled import SampledEngine
 
 if TYPE_CHECKING:
-    from diagnostics.capture.sources import SuspectSource
+    from diagnostics.holders.sources import SuspectSource
 
 _SNAPSHOT_SHARE = 0.05
 """Snapshots of the exact engine and type counts together may take this share of the run."""

@@ -200,9 +200,7 @@ class RecordingReader:
 
     def gc_events(self, *, after_ns: int = -1) -> list[GcEvent]:
         columns = "*" if self.version >= 2 else "*, NULL, NULL"
-        rows = self._rows(
-            GcEvent, "gc_events", "t_ns > ?", after_ns, order="t_ns", columns=columns
-        )
+        rows = self._rows(GcEvent, "gc_events", "t_ns > ?", after_ns, order="t_ns", columns=columns)
         return [replace(row, own=bool(row.own)) for row in rows]
 
     def gc_summaries(self, *, after_ns: int = -1) -> list[GcSummary]:

@@ -33,6 +33,7 @@ class Entry:
 
 RECORD = Entry("record", "Record", "Run a loader and watch its memory grow, page by page.")
 OVERVIEW = Entry("overview", "Overview", "How the run ended, and the numbers that matter.")
+LEAKS = Entry("leaks", "Leaks", "What is still alive, which line allocated it, and who holds it.")
 HEATMAP = Entry("heatmap", "Heat map", "Allocation sites over time, with collections.")
 COLLECTOR = Entry("collector", "Garbage collector", "Pauses, and what they gave back.")
 LINES = Entry("lines", "Lines", "Memory line by line, for the functions that were named.")
@@ -40,7 +41,7 @@ RECORDINGS = Entry("recordings", "Recordings", "Every run: open, rename, downloa
 
 GROUPS: dict[str, tuple[Entry, ...]] = {
     "Run": (RECORD,),
-    "Recording": (OVERVIEW, HEATMAP, COLLECTOR, LINES),
+    "Recording": (OVERVIEW, LEAKS, HEATMAP, COLLECTOR, LINES),
     "Library": (RECORDINGS,),
 }
 

@@ -7,14 +7,13 @@ import streamlit as st
 from diagnostics.analysis.format import format_bytes, format_seconds, span
 from diagnostics.analysis.watch import Watch
 from diagnostics.figures.heatmap_view import HeatmapSelection, Scale
-from diagnostics.figures.retention import birth_view, total_chart
-from pages.common import screen
+from diagnostics.figures.retention import birth_view
 from pages.components.heatmap import heatmap
 from pages.heatmap.stacks import ask_for_group, show_stacks
 
 
 def draw(watch: Watch, scale: Scale) -> None:
-    """The map, what it shows in one sentence, the total, and below it what was picked."""
+    """The map with the total below it, what it shows in one sentence, and what was picked."""
     table = watch.births()
     if table.gap:
         st.info(table.gap)
@@ -23,18 +22,13 @@ def draw(watch: Watch, scale: Scale) -> None:
     view = birth_view(
         table, scale=scale, gc=watch.collector, units=watch.units.figures(), unit_kind=kind
     )
-    picked = heatmap(view, key="birth-map", height=520)
+    picked = heatmap(view, key="birth-map", height=600, totals=table.totals)
     st.markdown(f"**{watch.shape().sentence}**")
-    screen.show_figure(
-        total_chart(table, dark=screen.is_dark()),
-        key="birth-total",
-        alt="All Python memory that is alive, over time.",
-    )
     if picked is None:
         st.caption(
-            f"Colour: bytes that were born in a {kind} and are still alive. Click a cell to see"
-            f" what is alive of that {kind} at that moment; drag over several for a range. Arrow"
-            " keys and Enter do the same."
+            f"Colour: bytes that were born in a {kind} and are still alive; blue: all of them"
+            f" together. Click a cell to see what is alive of that {kind} at that moment; drag over"
+            " several for a range. Arrow keys and Enter do the same."
         )
         return
     _details(watch, picked)

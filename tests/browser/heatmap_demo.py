@@ -94,6 +94,29 @@ def exact() -> HeatmapView:
     )
 
 
+def total() -> None:
+    """The known cells, and below them a total that doubles twice."""
+    totals = np.array([10e6, 10e6, 20e6, 40e6, 40e6], np.int64)
+    heatmap(exact(), key="map", height=520, totals=totals)
+
+
+def crowded() -> HeatmapView:
+    """Collections that nearly fall together, and one by itself."""
+    pauses = [(1.0, 5), (1.03, 50), (4.0, 1)]
+    return replace(exact(), gc_lines=[GcLine(t, ms, 2, f"{ms} ms") for t, ms in pauses])
+
+
+def long_labels() -> HeatmapView:
+    """Known cells whose rows are named by line and function, and by a file."""
+    labels = [
+        "a/b.py:7 in f",
+        "package/folder/module.py:419 in OneClass.a_method_with_a_name",
+        "package/folder/module.py:420 in OneClass.a_method_with_a_name_as_long_as_this_one_here",
+        "extension_of_a_long_name.cpython-311-x86_64-linux-gnu-and-more-of-it.so",
+    ]
+    return replace(exact(), row_labels=labels, unit_marks=(), gc_lines=())
+
+
 def needle() -> HeatmapView:
     """One bright cell in 1,500 rows and 3,000 columns: finer than the pixels of any screen."""
     values = np.ones((1500, 3000), np.uint8)
@@ -137,6 +160,9 @@ PICTURES: dict[str, Callable[[], None]] = {
     "sites": lambda: show(sites(rows=24)),
     "many-sites": lambda: show(sites(rows=600)),
     "exact": lambda: show(exact()),
+    "total": total,
+    "crowded": lambda: show(crowded()),
+    "long-labels": lambda: show(long_labels()),
     "steered": steered,
     "needle": lambda: show(needle()),
     "empty": lambda: show(empty()),

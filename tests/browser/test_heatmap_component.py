@@ -224,6 +224,114 @@ def test_hover_tells_size_row_time_unit_and_collection(page: Page, serve: Serve)
     expect(tooltip).to_be_hidden()
 
 
+def painted(page: Page, y: float, ink: str) -> tuple[float, float]:
+    """From where to where, on the page, the base canvas has that ink at one height.
+
+    ``ink`` tells it in JavaScript from a pixel's ``r``, ``g``, ``b`` and ``a``.
+    """
+    left, right = page.locator(".heatmap canvas.base").evaluate(
+        """(canvas, [y, ink]) => {
+          const box = canvas.getBoundingClientRect();
+          const ratio = canvas.width / box.width;
+          const line = Math.floor((y - box.top) * ratio);
+          const data = canvas.getContext("2d").getImageData(0, line, canvas.width, 1).data;
+          const has = new Function("r", "g", "b", "a", `return ${ink}`);
+          const found = [...Array(canvas.width).keys()].filter(
+            (x) => has(...data.subarray(4 * x, 4 * x + 4)));
+          return [found[0], found.at(-1) + 1].map((x) => box.left + x / ratio);
+        }""",
+        [y, ink],
+    )
+    return left, right
+
+
+BLUE = "b > r + 80 && b > g + 40 && a > 40"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 800])
+def test_the_total_has_the_edges_of_the_map(
+    page: Page, serve: Serve, scheme: Literal["light", "dark"], width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)
+    plot = opened(page, serve, "total")
+    cells, total = plot.bounding_box(), page.locator(".heatmap .total").bounding_box()
+    assert cells is not None
+    assert total is not None
+    assert total["y"] > cells["y"] + cells["height"]
+    assert cells["width"] > width / 2
+
+    # Row d, at the bottom, is full from the first to the last moment; so is the foot of the total.
+    full = painted(page, place(plot, 3, 4, 0, 5)[1], "a === 255")
+    foot = painted(page, total["y"] + 0.9 * total["height"], BLUE)
+
+    assert full == pytest.approx((cells["x"], cells["x"] + cells["width"]), abs=2)
+    assert foot == pytest.approx(full, abs=2)
+    # Above half of the height (20 of 40 MB) there is only what came from the third second on.
+    half = painted(page, total["y"] + 0.3 * total["height"], BLUE)
+    assert half == pytest.approx((full[0] + 0.6 * cells["width"], full[1]), abs=2)
+
+
+def test_the_total_tells_its_size(page: Page, serve: Serve) -> None:
+    plot = opened(page, serve, "total")
+    tooltip = page.locator(".heatmap .tooltip")
+    total = page.locator(".heatmap .total")
+    expect(total).to_have_attribute(
+        "aria-label", "All that is alive, over time: 40 MB at most, 40 MB at the end."
+    )
+
+    x, y = place(total, 0, 1, 2.5, 5)
+    page.mouse.move(x, y)
+    expect(tooltip).to_have_text("in all 20 MBat 2.50 s · page 2")
+    page.mouse.move(*place(plot, 3, 4, 0.5, 5))
+    expect(tooltip).to_have_text("26 MBrow dat 500 ms · page 1in all 10 MB")
+
+
+def test_of_collections_that_crowd_each_other_the_longest_crosses_the_map(
+    page: Page, serve: Serve
+) -> None:
+    """At 1 s one of 5 ms and 30 ms later one of 50 ms, at 4 s one of 1 ms by itself."""
+    plot = opened(page, serve, "crowded")
+    box = plot.bounding_box()
+    assert box is not None
+    y = place(plot, 0, 4, 0, 5)[1]
+    apart = 0.03 * box["width"] / 5
+    assert 3 < apart < 14
+
+    def is_crossed(moment: float) -> bool:
+        x, _ = place(plot, 0, 4, moment, 5)
+        return max(colour(page, x + step, y)[3] for step in (-1, 0, 1)) > 60
+
+    assert not is_crossed(1.0)
+    assert is_crossed(1.03)
+    assert is_crossed(4.0)
+
+
+def test_a_label_that_is_too_long_keeps_its_file_and_line(page: Page, serve: Serve) -> None:
+    page.add_init_script(
+        """window.written = new Set();
+        const write = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+          window.written.add(text);
+          return write.call(this, text, ...place);
+        };"""
+    )
+    page.set_viewport_size({"width": 800, "height": 900})
+    opened(page, serve, "long-labels")
+
+    written = page.evaluate("() => [...window.written]")
+
+    assert "a/b.py:7 in f" in written
+    assert "module.py:419 in OneClass.a_method_with_a_name" not in written  # nor is there room
+    assert "package/folder/module.py:419" in written
+    assert "package/folder/module.py:420" in written
+    (cut,) = [text for text in written if text.startswith("…")]
+    assert "extension_of_a_long_name.cpython-311-x86_64-linux-gnu-and-more-of-it.so".endswith(
+        cut[1:]
+    )
+
+
 def test_an_empty_view_says_so(page: Page, serve: Serve) -> None:
     page.goto(f"{serve(DEMO)}/?picture=empty")
 

@@ -50,9 +50,63 @@ def write(path, body):
 def test_a_run_prints_what_a_person_reads_and_where_the_recording_is(page87, notes, tmp_path):
     done = page87("run", "-o", "r.p87", notes)
     assert done.stdout.startswith("notes.txt with text: finished, 6 chunks in ")
-    assert "Open it:   page87 app r.p87" in done.stdout
+    assert "Open it           page87 app r.p87" in done.stdout
     assert (tmp_path / "r.p87").exists()
     assert "finished" in page87("show", "r.p87").stdout
+
+
+LEAKY = """
+    from diagnostics import units
+
+    class Document:
+        pages = []
+
+    document = Document()
+    for page in units(range(20), kind="page"):
+        document.pages.append([str(number) * 40 for number in range(page, page + 3_000)])
+    """
+
+
+def test_a_leak_is_explained_on_the_terminal_and_in_the_json(page87, tmp_path):
+    script = write(tmp_path / "job.py", LEAKY)
+    said = page87("run", "-o", "r.p87", script).stdout
+    verdict = said.index("\nVerdict ")
+    assert said.index("Fix\n", verdict) < said.index("\nMemory (RSS)")
+    assert "What the resident set is made of" not in said
+
+    shown = page87("show", "r.p87").stdout
+    assert said.partition("\nRecording ")[0].strip() in shown
+    assert "\nWhat the resident set is made of\n" in shown
+    assert "\nLetting go at the end\n" in shown
+
+    result = json.loads(page87("show", "--json", "r.p87").stdout)
+    assert result["verdict"]["title"].capitalize() in said
+    ledger = result["ledger"]["at_end"]
+    assert ledger["python"] > 20 * 3_000 * 40
+    # A script has no result to release; malloc_trim exists with glibc only.
+    assert result["settlement"][0]["step"] == "collection"
+
+
+def test_verbose_prints_what_show_prints(page87, notes):
+    said = page87("run", "--verbose", "-o", "r.p87", notes).stdout
+    told, _, rest = said.partition("\nRecording ")
+    assert told == page87("show", "r.p87").stdout.partition("\nRecording ")[0]
+    assert "\nLetting go at the end\n" in told
+    assert rest.endswith("\nOpen it           page87 app r.p87\n")
+
+
+def test_a_healthy_run_is_told_in_a_calm_line(page87, tmp_path):
+    script = write(
+        tmp_path / "job.py",
+        """
+        from diagnostics import units
+        for page in units(range(200), kind="page"):
+            text = [str(number) * 40 for number in range(3_000)]
+        """,
+    )
+    said = page87("run", script).stdout
+    assert re.search(r"\n\nVerdict           Nothing wrong \((fairly )?sure\)\n\nMemory", said)
+    assert "Suspects" not in said
 
 
 def test_the_json_is_alone_on_standard_output(page87, tmp_path):
@@ -322,7 +376,7 @@ def test_an_encrypted_document_asks_for_its_password(page87, tmp_path):
 def test_a_script_may_change_to_another_folder(page87, tmp_path, where):
     script = write(tmp_path / "job.py", "import os\nos.chdir('/')\n")
     done = page87("run", "--engine", "none", *where, "-o", "r.p87", script)
-    assert "Open it:   page87 app r.p87" in done.stdout
+    assert "Open it           page87 app r.p87" in done.stdout
     assert (tmp_path / "r.p87").exists()
 
 

@@ -3,11 +3,16 @@
 import json
 import subprocess
 import sys
+import types
+import typing
 from dataclasses import replace
 
 import pytest
+from births import leak
 from hand_built import INGEST_PY, MB, METHOD, OUTCOME, PAGE_PY, S, build
+from kinds_runs import Holder, Link, Run, write
 
+from diagnostics.analysis.explanation import ExplanationInfo
 from diagnostics.analysis.summary import summarise, summary_json, summary_text
 from diagnostics.recording.model import Outcome, UnitRow
 from diagnostics.recording.reader import RecordingReader
@@ -24,12 +29,18 @@ def test_the_json_form(summary, tmp_path):
     path = tmp_path / "run.p87"
     size = path.stat().st_size
 
-    assert json.loads(json.dumps(summary_json(summary))) == {
+    found = json.loads(json.dumps(summary_json(summary)))
+    explained = {key: found.pop(key) for key in ("verdict", "suspects", "ledger", "settlement")}
+    assert explained["verdict"]["kind"] == 14  # page 2, which took 100 MB and gave them back
+    assert explained["verdict"]["bytes_per_unit"] is None
+    assert explained["suspects"] == explained["settlement"] == []
+    assert explained["ledger"] == {"at_peak": None, "at_end": None}
+    assert found == {
         "format": 1,
         "recording": {
             "path": str(path),
             "bytes": size,
-            "version": 1,
+            "version": 2,
             "name": "report",
             "started_at": "2026-03-01T10:00:00.000+00:00",
         },
@@ -168,14 +179,14 @@ def test_what_a_person_reads(summary):
 
     assert lines[0] == "report.pdf with pdfplumber: raised ValueError, 3 of 4 pages in 8.0 s"
     assert lines[1] == "ValueError left the loader in unit 3."
-    assert "49.0 MB at the start, 152 MB at its peak, 51.0 MB at the end (+2.0 MB)" in text
-    assert "30 collections, 74.0 ms in all (0.9 % of the run), longest 70.0 ms" in text
+    assert "from 49.0 MB to 51.0 MB (+2.0 MB), 152 MB at its peak" in text
+    assert "30 collections, 74.0 ms (0.9 % of the run), longest 70.0 ms" in text
     assert "  +100 MB  page 2\n" in text
     assert "1 page failed\n  page 2: ValueError: no such font" in text
     assert "30.0 MB  pdfplumber/page.py:430 in chars (300 blocks)" in text
     assert "Probe lines missing: no memory_profiler here" in text
     assert "Warning: USS is not available." in text
-    assert "recording took 40.0 ms of CPU, 2 measurements lost" in text
+    assert "took 40.0 ms of CPU, 2 measurements lost" in text
 
 
 @pytest.mark.parametrize(
@@ -216,6 +227,220 @@ def test_an_empty_recording_with_odd_meta_data_has_a_summary(tmp_path):
     assert summary_text(summary).startswith("run: raised, 0 units in 0 s")
 
 
+CHAIN = (
+    Link("frame", root="frame", name="load_pages"),
+    Link("pdfplumber.pdf.PDF", ".pdf"),
+    Link("builtins.list", ".pages"),
+    Link("pdfplumber.page.Page", "[3]"),
+    Link("pdfminer.layout.LTPage", "._layout"),
+)
+LEAK = Run(
+    python=leak(1 * MB),
+    # A library takes 30 MB while page 10 is read, and gives them back.
+    native=lambda page: 30 * MB if page == 10 else 0,
+    held=(Holder(19 * MB, CHAIN, type="pdfminer.layout.LTPage"),),
+    steps=(
+        ("result released", 2 * MB, 16 * MB, 300),
+        ("collection", 0, 0, 0),
+        ("malloc_trim", 15 * MB, 0, 0),
+    ),
+)
+HEALTHY = Run(steps=(("result released", 0, 0, 0),))
+
+
+def summary_of(path, run):
+    with RecordingReader(write(path / "leak.p87", run)) as reader:
+        return summarise(reader)
+
+
+def test_the_explanation_of_a_leak(tmp_path):
+    found = summary_json(summary_of(tmp_path, LEAK))
+
+    verdict = found["verdict"]
+    assert (verdict["kind"], verdict["bytes"], verdict["bytes_per_unit"]) == (1, 19 * MB, 950_000)
+    [suspect] = found["suspects"]
+    assert (suspect["bytes"], suspect["type"]) == (19 * MB, "pdfminer.layout.LTPage")
+    assert [holder["role"] for holder in suspect["holders"]] == [
+        "frame",
+        "holder",
+        "holder",
+        "holder",
+        "object",
+    ]
+    assert found["ledger"] == {
+        "at_peak": moment(11.0, 90, python=10, native=30),
+        "at_end": moment(21.0, 70, python=20, native=0),
+    }
+    assert found["settlement"] == [
+        step("result released", rss=(70, 68), python=(20, 4), objects=300),
+        step("collection", rss=(68, 68), python=(4, 4), objects=0),
+        step("malloc_trim", rss=(68, 53), python=(4, 4), objects=0),
+    ]
+
+
+def moment(t_s, rss, *, python, native):
+    """50 MB of the resident set are the interpreter's; arenas are full, malloc has nothing free."""
+    nothing = ("pymalloc_empty", "malloc_free", "recorder", "file_backed", "shared", "not_resident")
+    unknown = ("children", "group_anonymous", "group_cache")
+    return {
+        "t_s": t_s,
+        "rss": rss * MB,
+        "python": python * MB,
+        "native": native * MB,
+        "rest": 50 * MB,
+        **dict.fromkeys(nothing, 0),
+        **dict.fromkeys(unknown),
+        "note": "",
+    }
+
+
+def step(name, *, rss, python, objects):
+    return {
+        "step": name,
+        "rss_before": rss[0] * MB,
+        "rss_after": rss[1] * MB,
+        "python_before": python[0] * MB,
+        "python_after": python[1] * MB,
+        "objects": objects,
+        "uncollectable": 0,
+    }
+
+
+def test_bytes_per_unit_mean_nothing_for_what_a_run_takes_once(tmp_path):
+    spike = Run(
+        during=lambda page: 40 * MB if page == 7 else 2 * MB,
+        peak=lambda page: 40 * MB if page == 7 else 2 * MB,
+    )
+    verdict = summary_json(summary_of(tmp_path, spike))["verdict"]
+    assert verdict["kind"] == 14
+    assert verdict["bytes"] > 0
+    assert verdict["bytes_per_unit"] is None
+
+
+def conforms(value, hint):
+    """Whether a value is what a type of the contract promises: the same keys, the same types."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if typing.is_typeddict(hint):
+        hints = typing.get_type_hints(hint)
+        return (
+            isinstance(value, dict)
+            and value.keys() == hints.keys()
+            and all(conforms(value[key], hints[key]) for key in hints)
+        )
+    if origin is list:
+        return isinstance(value, list) and all(conforms(item, inner[0]) for item in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(conforms(item, inner[1]) for item in value.values())
+    if origin in (typing.Union, types.UnionType):
+        return any(conforms(value, part) for part in inner)
+    if origin is typing.Literal:
+        return value in inner
+    return type(value) is hint
+
+
+@pytest.mark.parametrize(
+    ("run", "filled"),
+    [
+        (LEAK, ["suspects"]),
+        (LEAK.but(native=lambda page: 2 * MB * page), ["stacked", "alternatives"]),
+        (LEAK.but(held=(), steps=None), ["rerun"]),
+    ],
+)
+def test_what_is_printed_is_what_the_contract_says(tmp_path, run, filled):
+    found = json.loads(json.dumps(summary_json(summary_of(tmp_path, run))))
+    assert all((found | found["verdict"])[key] for key in filled), "else this shows nothing"
+    explained = {key: found[key] for key in ExplanationInfo.__annotations__}
+    assert conforms(explained, ExplanationInfo)
+
+
+def test_a_leak_in_the_terminal(tmp_path):
+    text = summary_text(summary_of(tmp_path, LEAK))
+
+    # Page 11 began with 90 MB and took 2 MB: 42 MB above the start, of which 19 MB are 45.2 %.
+    assert text.splitlines()[:4] == [
+        "leak: finished, 20 pages in 23.0 s",
+        "",
+        "Verdict           Per-unit cache kept on the document (sure): 19.0 MB, 45.2 % of",
+        "                  what the process took at most",
+    ]
+    assert (
+        """
+   19.0 MB in 100 LTPage, born in pages 1-20
+    allocated in pdfplumber/page.py:412 in objects ← app/ingest.py:12 in load
+      ← app/ingest.py:9 in main
+    held by `pdf` (frame load_pages) → `.pages` list → `[3]` Page
+      → `._layout` LTPage (9 like it)
+"""
+        in text
+    )
+    assert "Fix\n  pdfplumber: page.close()\n  for page in pdf.pages:\n      text = page" in text
+    assert "malloc_trim" not in text
+
+
+def test_details_add_the_ledger_and_the_settlement(tmp_path):
+    text = summary_text(summary_of(tmp_path, LEAK), details=True)
+    assert (
+        """
+What the resident set is made of
+  at its peak     90.0 MB = 50.0 MB the rest + 30.0 MB native blocks in use
+    + 10.0 MB live Python blocks
+  at the end      70.0 MB = 50.0 MB the rest + 20.0 MB live Python blocks
+
+Letting go at the end
+  Releasing the result gave back 2.0 MB; it freed 16.0 MB of Python blocks.
+  A collection gave back nothing.
+  malloc_trim gave back 15.0 MB.
+  3.0 MB more than at the start stay, 4.0 MB of them live Python blocks.
+"""
+        in text
+    )
+
+
+def test_of_a_healthy_run_the_verdict_is_one_calm_line(tmp_path):
+    blocks = summary_text(summary_of(tmp_path, HEALTHY)).split("\n\n")
+    assert blocks[1] == "Verdict           Nothing wrong (sure)"
+    assert [block.split()[0] for block in blocks] == ["leak:", "Verdict", "Memory", "Recording"]
+
+
+def test_details_tell_why_a_healthy_run_is_one(tmp_path):
+    text = summary_text(summary_of(tmp_path, HEALTHY), details=True)
+    assert "(sure)\n  Each page needs 2.0 MB of Python memory and leaves 0 B behind\n" in text
+    assert "Highest peaks" in text
+
+
+def test_failed_units_of_a_healthy_run_are_told(tmp_path):
+    text = summary_text(summary_of(tmp_path, HEALTHY.but(failed=(3,))))
+    assert "Nothing wrong" in text
+    assert "1 page failed\n  page 3: ValueError: damaged" in text
+
+
+@pytest.mark.parametrize("run", [LEAK, LEAK.but(native=lambda page: 2 * MB * page), HEALTHY])
+def test_a_terminal_of_80_columns_is_enough(tmp_path, run):
+    lines = summary_text(summary_of(tmp_path, run), details=True).splitlines()
+    assert [line for line in lines if len(line) > 80 and str(tmp_path) not in line] == []
+
+
+def test_a_long_link_of_a_chain_breaks_between_words(tmp_path):
+    root = Link("frame", root="frame", name="Pipeline.of_the_invoices.<locals>.load_every_page")
+    held = replace(LEAK.held[0], chain=(root, *CHAIN[1:]))
+    text = summary_text(summary_of(tmp_path, LEAK.but(held=(held,))))
+    assert (
+        """
+  19.0 MB in 100 LTPage are held through `pdf`
+    (frame Pipeline.of_the_invoices.<locals>.load_every_page) → `.pages` list
+    → `[3]` Page → `._layout` LTPage
+"""
+        in text
+    )
+
+
+def test_a_word_that_fits_nowhere_stays_whole(tmp_path):
+    place = "/srv/app/" + "x" * 90 + ".py"
+    stack = (replace(Run().stack[0], file=place),)
+    text = summary_text(summary_of(tmp_path, LEAK.but(stack=stack)))
+    assert f"     20.0 MB  app/{'x' * 90}.py:9\n              in main (1 block)" in text
+
+
 def test_a_summary_does_not_wait_for_pandas():
     loaded = subprocess.run(
         [
@@ -223,6 +448,22 @@ def test_a_summary_does_not_wait_for_pandas():
             "-c",
             "import sys, diagnostics.analysis.summary, diagnostics.analysis.library\n"
             "print([name for name in ('pandas', 'numpy', 'plotly') if name in sys.modules])",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert loaded.stdout.strip() == "[]"
+
+
+def test_commands_do_not_bring_the_analysis_into_the_process_of_a_run():
+    loaded = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys\nfrom diagnostics.commands import app, list_, run, show\n"
+            "print([name for name in ('summary', 'kinds', 'library')"
+            " if f'diagnostics.analysis.{name}' in sys.modules])",
         ],
         capture_output=True,
         text=True,

@@ -10,6 +10,7 @@ import typing
 from pathlib import Path
 
 from diagnostics import Recorder
+from diagnostics.analysis.explanation import Explanation, ExplanationInfo
 from diagnostics.analysis.library import LibraryEntry
 from diagnostics.analysis.summary import Summary
 from diagnostics.loaders.registry import all_loaders
@@ -42,10 +43,13 @@ def test_every_built_in_loader_is_documented():
 
 
 def keys(model, prefix=""):
-    """The paths of the JSON form of a dataclass tree, as docs/json.md writes them."""
+    """The paths of the JSON form of a tree of dataclasses or typed dictionaries, as docs/json.md
+    writes them."""
     for name, hint in typing.get_type_hints(model).items():
+        if hint is Explanation:  # has a form of its own
+            continue
         parts = [hint, *typing.get_args(hint)]
-        inner = [part for part in parts if dataclasses.is_dataclass(part)]
+        inner = [p for p in parts if dataclasses.is_dataclass(p) or typing.is_typeddict(p)]
         path = f"{prefix}{name}"
         if not inner:
             yield path
@@ -60,7 +64,7 @@ def keys(model, prefix=""):
 
 def test_the_json_contract_is_what_the_code_prints():
     documented = re.findall(r"^\| `([^`]+)` \|", doc("json.md"), re.MULTILINE)
-    assert sorted(documented) == sorted(["format", *keys(Summary)])
+    assert sorted(documented) == sorted(["format", *keys(Summary), *keys(ExplanationInfo)])
 
 
 def test_every_key_of_the_list_is_documented():

@@ -10,21 +10,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import streamlit as st
 
 from diagnostics.figures.heatmap_view import HeatmapSelection, HeatmapView, RowKey
 
 _HERE = Path(__file__).parent
+_SCRIPTS = ("total.js", "heatmap.js")  # one module: a component cannot import from its own files
 
 _mount = st.components.v2.component(
     "page87_heatmap",
     css=(_HERE / "heatmap.css").read_text(encoding="utf-8"),
-    js=(_HERE / "heatmap.js").read_text(encoding="utf-8"),
+    js="\n".join((_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS),
 )
 
 
-def heatmap(view: HeatmapView, *, key: str, height: int = 480) -> HeatmapSelection | None:
+def heatmap(
+    view: HeatmapView,
+    *,
+    key: str,
+    height: int = 480,
+    totals: npt.NDArray[np.integer] | None = None,
+) -> HeatmapSelection | None:
     """Draw the view, ``height`` CSS pixels high, and give what is selected on it.
+
+    With ``totals``, bytes for each column, a small chart of them stands below the cells, on the
+    same axis of time.
 
     None until something is selected, and again after Escape. What the user selects stays selected
     while new data arrive. ``view.selection`` takes over when it changes to something that was not
@@ -43,7 +54,9 @@ def heatmap(view: HeatmapView, *, key: str, height: int = 480) -> HeatmapSelecti
     st.session_state[memory] = standing
     _mount(
         key=key,
-        data=encode(view, selection=standing.shown, sequence=sequence, height=height),
+        data=encode(
+            view, selection=standing.shown, sequence=sequence, height=height, totals=totals
+        ),
         # Streamlit keeps a state value only where a callback is named for it.
         on_picked_change=_no_callback,
     )
@@ -90,16 +103,25 @@ def _identity(selection: HeatmapSelection | None) -> tuple[RowKey, RowKey | None
 
 
 def encode(
-    view: HeatmapView, *, selection: HeatmapSelection | None, sequence: int, height: int
+    view: HeatmapView,
+    *,
+    selection: HeatmapSelection | None,
+    sequence: int,
+    height: int,
+    totals: npt.NDArray[np.integer] | None = None,
 ) -> bytes:
     """The view as one compressed block of bytes, as heatmap.js reads it.
 
     Compressed (zlib) is: the header's length (uint32), the header (JSON, padded with spaces to four
-    bytes), the column edges (float32), the cells (uint8, row by row) and the density of small
-    collections (uint8, one a column, or nothing). All numbers are little endian. ``sequence`` is
-    the number of the last pick that Python knows of.
+    bytes), the column edges (float32), the totals (float32, one a column, or nothing), the cells
+    (uint8, row by row) and the density of small collections (uint8, one a column, or nothing). All
+    numbers are little endian. ``sequence`` is the number of the last pick that Python knows of.
+
+    Raises ValueError when there are totals for another number of columns.
     """
     rows, columns = view.values.shape
+    if totals is not None and totals.shape != (columns,):
+        raise ValueError(f"totals has shape {totals.shape} for {columns} columns")
     header = {
         "title": view.title,
         "yTitle": view.y_title,
@@ -122,6 +144,7 @@ def encode(
             [round(float(line.t_s), 6), round(float(line.pause_ms), 3), line.generation, line.text]
             for line in view.gc_lines
         ],
+        "hasTotals": totals is not None,
         "hasDensity": view.gc_density is not None,
         "unitMarks": [[round(float(t_s), 6), label] for t_s, label in view.unit_marks],
         "selection": _as_cell(selection),
@@ -130,9 +153,15 @@ def encode(
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 4)
     edges = np.asarray(view.column_edges_s, dtype="<f4") if columns else np.zeros(0, "<f4")
-    density = b"" if view.gc_density is None else view.gc_density.tobytes()
     packed = b"".join(
-        (len(text).to_bytes(4, "little"), text, edges.tobytes(), view.values.tobytes(), density)
+        (
+            len(text).to_bytes(4, "little"),
+            text,
+            edges.tobytes(),
+            b"" if totals is None else totals.astype("<f4").tobytes(),
+            view.values.tobytes(),
+            b"" if view.gc_density is None else view.gc_density.tobytes(),
+        )
     )
     # Level 1: the cells are mostly flat, a higher level costs more time than the bytes are worth.
     return zlib.compress(packed, level=1)

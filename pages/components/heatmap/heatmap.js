@@ -24,6 +24,8 @@ async function decode(data) {
   let offset = 4 + headerLength;
   view.edges = new Float32Array(buffer, offset, columns ? columns + 1 : 0);
   offset += view.edges.byteLength;
+  view.totals = view.hasTotals ? new Float32Array(buffer, offset, columns) : null;
+  offset += view.totals?.byteLength ?? 0;
   view.cells = new Uint8Array(buffer, offset, rows * columns);
   offset += view.cells.byteLength;
   view.density = view.hasDensity ? new Uint8Array(buffer, offset, columns) : null;
@@ -103,10 +105,19 @@ function unitText(view, t) {
   return /^\d+$/.test(label) ? `${view.unitTitle} ${label}` : label;
 }
 
+/** A label and its shorter forms. File and line tell sites apart, so they go last. */
+function shorterLabels(label) {
+  const [, folders, line, code] = /^(.*\/)?([^/]*:\d+)( in .*)$/.exec(label) ?? [];
+  if (line === undefined) return [label];
+  return [label, line + code, (folders ?? "") + line, line];
+}
+
 const TIME_STEPS = [
   0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30,
   60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400,
 ];
+
+const GC_LINES_APART = 14; // pixels: closer lines would cover the cells between them
 
 const ROUND_STEPS = [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000];
 
@@ -176,6 +187,15 @@ function element(name, className, parent) {
   return made;
 }
 
+function lieOn(made, { x, y, width, height }) {
+  Object.assign(made.style, {
+    left: `${x}px`,
+    top: `${y}px`,
+    width: `${width}px`,
+    height: `${height}px`,
+  });
+}
+
 const HELP =
   "Arrow keys move over the cells, Home and End go to the first and last moment, Page up and Page " +
   "down move ten rows. Enter selects, Shift with the arrows selects several rows, Escape clears.";
@@ -193,6 +213,7 @@ class Heatmap {
     this.base = element("canvas", "base", this.stage); // the picture; drawn when data or size change
     this.top = element("canvas", "top", this.stage); // pointer, cursor, selection
     this.plot = element("div", "plot", this.stage); // lies on the cells: takes the focus
+    this.total = element("div", "total", this.stage); // lies on the total, which it puts in words
     this.empty = element("div", "empty", this.stage);
     this.tooltip = element("div", "tooltip", this.stage);
     this.spoken = element("div", "spoken", this.root);
@@ -203,8 +224,10 @@ class Heatmap {
     this.plot.setAttribute("aria-roledescription", "heat map");
     this.plot.setAttribute("aria-description", HELP);
     this.spoken.setAttribute("aria-live", "polite");
+    this.total.setAttribute("role", "img");
     this.empty.textContent = "No data yet";
     this.plot.hidden = true;
+    this.total.hidden = true;
     this.empty.hidden = true;
     this.tooltip.hidden = true;
 
@@ -263,6 +286,8 @@ class Heatmap {
     this.plot.hidden = !hasCells;
     this.empty.hidden = hasCells;
     this.legend.hidden = !hasCells;
+    this.total.hidden = !hasCells || !view.totals;
+    if (!this.total.hidden) this.total.setAttribute("aria-label", totalText(view));
     const span = timeText(view.end - view.start, (view.end - view.start) / 100 || 1);
     this.plot.setAttribute("aria-label", `${view.title}. ${view.rows} rows over ${span}.`);
     this.drawSoon("base");
@@ -314,6 +339,13 @@ class Heatmap {
     if (x >= area.x) return { row, column: columnAt(view, this.timeAt(x)) };
     const cells = view.cells.subarray(row * view.columns, (row + 1) * view.columns);
     return { row, column: cells.indexOf(cells.reduce((a, b) => Math.max(a, b), 0)) };
+  }
+
+  /** The moment under a point on the total; null elsewhere. */
+  momentAt({ x, y }) {
+    const { totalBox: box } = this;
+    if (!box || y < box.y || y >= box.y + box.height) return null;
+    return x >= box.x && x <= box.x + box.width ? this.timeAt(x) : null;
   }
 
   /** How exact a moment on screen is: the seconds that a few pixels span. */
@@ -529,6 +561,9 @@ class Heatmap {
     this.drawCells(ink);
     this.drawCollections(ink);
     this.drawRowLabels(ink);
+    if (this.totalBox) {
+      drawTotal(ink, { view: this.view, box: this.totalBox, xOf: (t) => this.xOf(t), theme });
+    }
     this.drawUnitAxis(ink);
     this.drawTimeAxis(ink);
     this.drawLegend(ink);
@@ -538,7 +573,8 @@ class Heatmap {
   layOut(ink) {
     const { view, size } = this;
     const top = (view.unitMarks.length ? 22 : 0) + (this.hasCollections ? 20 : 0) + 4;
-    const height = size.height - top - 24;
+    const below = view.totals ? TOTAL_GAP + TOTAL_HEIGHT : 0;
+    const height = size.height - top - below - 24;
     this.labelled = this.rowsToLabel(height);
     const widest = Math.max(0, ...this.labelled.map((row) => ink.measureText(view.labels[row]).width));
     const wanted = Math.ceil((widest + 16) / 8) * 8;
@@ -546,11 +582,10 @@ class Heatmap {
     this.gutter = Math.max(this.gutter, clamp(wanted, 40, Math.max(96, size.width * 0.26)));
     const left = this.gutter + (view.yTitle ? 18 : 0);
     this.area = { x: left, y: top, width: size.width - left - 14, height };
-    const { area, plot } = this;
-    plot.style.left = `${area.x}px`;
-    plot.style.top = `${area.y}px`;
-    plot.style.width = `${area.width}px`;
-    plot.style.height = `${area.height}px`;
+    this.totalBox = view.totals && { ...this.area, y: top + height + TOTAL_GAP, height: TOTAL_HEIGHT };
+    this.foot = top + height + below;
+    lieOn(this.plot, this.area);
+    if (this.totalBox) lieOn(this.total, this.totalBox);
   }
 
   get hasCollections() {
@@ -620,7 +655,7 @@ class Heatmap {
     }
   }
 
-  /** Small collections as bars above the map; each large one as a line through it. */
+  /** Small collections as bars above the map; each large one as a mark, and a line through it. */
   drawCollections(ink) {
     const { area, view, theme } = this;
     if (!this.hasCollections) return;
@@ -640,11 +675,16 @@ class Heatmap {
       ink.rect(Math.floor(left), foot - tall, Math.ceil(right) - Math.floor(left), tall);
     });
     ink.fill();
-    const longest = Math.max(...view.gcLines.map((line) => line[1]));
-    for (const [t, pause] of view.gcLines) {
+    // The longest first: of those that crowd each other only it crosses the cells.
+    const lines = [...view.gcLines].sort((a, b) => b[1] - a[1]);
+    const crossing = [];
+    for (const [t, pause] of lines) {
       const x = Math.round(this.xOf(t)) + 0.5;
       if (x < area.x || x > area.x + area.width) continue;
-      const weight = 0.35 + 0.65 * Math.sqrt(pause / longest || 0);
+      const weight = 0.35 + 0.65 * Math.sqrt(pause / lines[0][1] || 0);
+      this.drawGcMark(ink, x, foot, weight);
+      if (crossing.some((other) => Math.abs(other - x) < GC_LINES_APART)) continue;
+      crossing.push(x);
       this.drawGcLine(ink, x, foot, weight);
     }
     ink.globalAlpha = 1;
@@ -660,8 +700,11 @@ class Heatmap {
     // The line has the text's colour and an outline in the background's: one of them shows anywhere.
     draw(theme.background, 0.6 * weight, 3);
     draw(theme.text, 0.9 * weight, 1);
+  }
+
+  drawGcMark(ink, x, foot, weight) {
     ink.globalAlpha = 0.4 + 0.6 * weight;
-    ink.fillStyle = theme.text;
+    ink.fillStyle = this.theme.text;
     ink.beginPath();
     ink.moveTo(x - 3.5, foot - 5);
     ink.lineTo(x + 3.5, foot - 5);
@@ -699,13 +742,16 @@ class Heatmap {
     ink.restore();
   }
 
-  /** A label cut at its beginning where it is too wide: the end tells sites apart. */
+  /** A label as long as there is room for: without its folders, then without its function. */
   fitted(ink, label) {
-    const room = this.gutter - 12;
-    if (ink.measureText(label).width <= room) return label;
+    const fits = (text) => ink.measureText(text).width <= this.gutter - 12;
+    const shorter = shorterLabels(label);
+    const found = shorter.find(fits);
+    if (found !== undefined) return found;
+    const last = shorter.at(-1);
     let from = 1;
-    while (from < label.length && ink.measureText(`…${label.slice(from)}`).width > room) from += 1;
-    return `…${label.slice(from)}`;
+    while (from < last.length && !fits(`…${last.slice(from)}`)) from += 1;
+    return `…${last.slice(from)}`;
   }
 
   /** Ticks where units begin; labels with round numbers first, none over another. */
@@ -765,7 +811,7 @@ class Heatmap {
     const span = view.end - view.start;
     const wanted = (span / area.width) * 78; // seconds that one label needs
     const step = TIME_STEPS.find((each) => each >= wanted) ?? Math.ceil(wanted / 86400) * 86400;
-    const foot = area.y + area.height;
+    const { foot } = this;
     ink.fillStyle = theme.text;
     ink.textAlign = "center";
     for (let i = Math.ceil(view.start / step - 1e-6); i * step <= view.end + step * 1e-6; i += 1) {
@@ -812,10 +858,21 @@ class Heatmap {
       this.drawRange(ink, from, to ?? from, t);
     }
     const hovered = this.pointer && this.cellAt(this.pointer);
+    const moment = this.pointer && this.momentAt(this.pointer);
     const focused = this.cursor && this.plot.matches(":focus") ? this.cursorCell() : null;
     if (hovered) this.drawCrosshair(ink, hovered);
     if (focused) this.drawCursor(ink, focused);
-    this.showTooltip(hovered ?? focused, hovered ? this.pointer : null);
+    if (moment !== null) this.drawMoment(ink, this.pointer.x);
+    if (moment !== null) this.showTotal(moment);
+    else this.showTooltip(hovered ?? focused, hovered ? this.pointer : null);
+  }
+
+  /** A line through the cells and the total. */
+  drawMoment(ink, x) {
+    ink.fillStyle = this.theme.text;
+    ink.globalAlpha = 0.4;
+    ink.fillRect(x - 0.5, this.area.y, 1, this.foot - this.area.y);
+    ink.globalAlpha = 1;
   }
 
   /** A box on the canvas that shows on every colour: dark around bright. */
@@ -867,8 +924,8 @@ class Heatmap {
     ink.fillStyle = theme.text;
     ink.globalAlpha = 0.4;
     ink.fillRect(area.x, box.y + box.height / 2 - 0.5, area.width, 1);
-    ink.fillRect(box.x + box.width / 2 - 0.5, area.y, 1, area.height);
     ink.globalAlpha = 1;
+    this.drawMoment(ink, box.x + box.width / 2);
     this.drawPill(ink, row, theme.text);
   }
 
@@ -901,7 +958,7 @@ class Heatmap {
   // ------------------------------------------------------------------------------------- tooltip
 
   showTooltip(cell, pointer) {
-    const { tooltip, view, size } = this;
+    const { tooltip, view } = this;
     tooltip.hidden = !cell;
     if (tooltip.hidden) return;
     const { row, column } = cell;
@@ -912,14 +969,37 @@ class Heatmap {
     element("span", "swatch", value).style.background = this.theme.lookup.css[index];
     value.append(sizeText(view.scale, index));
     element("div", "detail", tooltip).textContent = view.details[row];
-    const unit = unitText(view, t);
-    const moment = `at ${timeText(t, this.resolution)}`;
-    element("div", "moment", tooltip).textContent = unit ? `${moment} · ${unit}` : moment;
+    element("div", "moment", tooltip).textContent = this.momentText(t);
+    if (view.totals) this.addTotal(t);
     const collection = this.collectionText(this.xOf(t));
     if (collection) element("div", "collection", tooltip).textContent = collection;
-
     const box = this.cellBox(row, column);
-    const at = pointer ?? { x: box.x + box.width, y: box.y + box.height };
+    this.placeTooltip(pointer ?? { x: box.x + box.width, y: box.y + box.height });
+  }
+
+  /** Of the total at one moment. */
+  showTotal(t) {
+    const { tooltip } = this;
+    tooltip.hidden = false;
+    tooltip.replaceChildren();
+    this.addTotal(t);
+    element("div", "moment", tooltip).textContent = this.momentText(t);
+    this.placeTooltip(this.pointer);
+  }
+
+  addTotal(t) {
+    const size = bytesText(this.view.totals[columnAt(this.view, t)]);
+    element("div", "detail", this.tooltip).textContent = `in all ${size}`;
+  }
+
+  momentText(t) {
+    const unit = unitText(this.view, t);
+    const moment = `at ${timeText(t, this.resolution)}`;
+    return unit ? `${moment} · ${unit}` : moment;
+  }
+
+  placeTooltip(at) {
+    const { tooltip, size } = this;
     const { offsetWidth: wide, offsetHeight: high } = tooltip;
     const left = at.x + 16 + wide > size.width ? at.x - 16 - wide : at.x + 16;
     const top = at.y + 16 + high > size.height ? at.y - 12 - high : at.y + 16;

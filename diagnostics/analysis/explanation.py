@@ -1,0 +1,186 @@
+"""What explains a run: the verdict, its suspects, the ledger and the settlement, drawn once.
+
+Standard library only, so that a run on the command line ends without waiting for pandas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TypedDict, cast
+
+from diagnostics.analysis.kinds import Judgement, judge
+from diagnostics.analysis.ledger import LedgerParts, LiveLedger
+from diagnostics.analysis.settlement import SettlementReport, last_settlement
+from diagnostics.analysis.suspects import suspects_json
+from diagnostics.analysis.verdict_text import verdict_json
+from diagnostics.recording.model import SettlementName, SettlementStep
+from diagnostics.recording.reader import RecordingReader
+
+_NS = 1e9
+_ONCE = frozenset({"peak", "open"})
+"""Parts of the memory that a run takes once, so that bytes for each unit would mean nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """``at_peak`` and ``at_end`` split RSS where it was highest and before anything was let go;
+    None without readings, as is ``settlement`` where nothing was let go of."""
+
+    judgement: Judgement
+    at_peak: LedgerParts | None
+    at_end: LedgerParts | None
+    settlement: SettlementReport | None
+
+
+class FindingInfo(TypedDict):
+    """A kind as its rule sees it; ``bytes_share`` is a part of what the process took at most."""
+
+    kind: int
+    title: str
+    confidence: float
+    bytes: int
+    bytes_share: float
+    evidence: list[str]
+    disproof: str
+
+
+class RerunInfo(TypedDict):
+    """A measurement that would decide, and the options of the run that makes it."""
+
+    why: str
+    options: dict[str, bool | str]
+
+
+class VerdictInfo(FindingInfo):
+    """``bytes_per_unit`` is None where no unit ended, and for what a run takes only once."""
+
+    bytes_per_unit: int | None
+    fix: list[str]
+    stacked: list[FindingInfo]
+    alternatives: list[FindingInfo]
+    rerun: RerunInfo | None
+
+
+class BirthUnitsInfo(TypedDict):
+    first: int
+    last: int
+    count: int
+
+
+class StackInfo(TypedDict):
+    file: str
+    line: int
+    function: str
+
+
+class HolderInfo(TypedDict):
+    """One object of a holder chain. ``role`` is the kind of root, "holder", or "object"."""
+
+    role: str
+    type: str
+    name: str
+    file: str
+    line: int | None
+
+
+class SuspectInfo(TypedDict):
+    """``stack`` begins with the outermost frame, ``holders`` with the root."""
+
+    bytes: int
+    blocks: int
+    type: str
+    birth_units: BirthUnitsInfo
+    stack: list[StackInfo]
+    holders: list[HolderInfo]
+
+
+class LedgerMomentInfo(TypedDict):
+    """RSS at one moment and its parts, in bytes; what is no part of it stands behind ``rest``."""
+
+    t_s: float
+    rss: int
+    python: int | None
+    pymalloc_empty: int | None
+    native: int | None
+    malloc_free: int | None
+    recorder: int
+    file_backed: int
+    shared: int
+    rest: int
+    not_resident: int
+    children: int | None
+    group_anonymous: int | None
+    group_cache: int | None
+    note: str
+
+
+class LedgerInfo(TypedDict):
+    at_peak: LedgerMomentInfo | None
+    at_end: LedgerMomentInfo | None
+
+
+class SettlementInfo(TypedDict):
+    step: SettlementName
+    rss_before: int
+    rss_after: int
+    python_before: int | None
+    python_after: int | None
+    objects: int
+    uncollectable: int
+
+
+class ExplanationInfo(TypedDict):
+    """The JSON form of an explanation; the names are the keys."""
+
+    verdict: VerdictInfo
+    suspects: list[SuspectInfo]
+    ledger: LedgerInfo
+    settlement: list[SettlementInfo]
+
+
+def explain(reader: RecordingReader) -> Explanation:
+    """The explanation of the run in ``reader``, finished or not.
+
+    Raises ``RecordingError`` on a damaged file.
+    """
+    ledger = LiveLedger()
+    ledger.feed(reader)
+    return Explanation(judge(reader), ledger.peak(), ledger.end(), last_settlement(reader))
+
+
+def explanation_json(explanation: Explanation) -> ExplanationInfo:
+    """The same as JSON can hold it; its keys are a contract (docs/json.md)."""
+    judgement, settlement = explanation.judgement, explanation.settlement
+    verdict = verdict_json(judgement) | {"bytes_per_unit": _bytes_per_unit(judgement)}
+    return ExplanationInfo(
+        verdict=cast(VerdictInfo, verdict),
+        suspects=cast(list[SuspectInfo], suspects_json(judgement.suspects)),
+        ledger=LedgerInfo(at_peak=_moment(explanation.at_peak), at_end=_moment(explanation.at_end)),
+        settlement=[_step(step) for step in settlement.steps] if settlement else [],
+    )
+
+
+def _bytes_per_unit(judgement: Judgement) -> int | None:
+    if judgement.units == 0 or judgement.kind.part in _ONCE:
+        return None
+    return round(judgement.main.bytes / judgement.units)
+
+
+def _moment(parts: LedgerParts | None) -> LedgerMomentInfo | None:
+    if parts is None:
+        return None
+    sizes = asdict(parts)
+    t_ns = sizes.pop("t_ns")
+    return cast(LedgerMomentInfo, {"t_s": t_ns / _NS} | sizes)
+
+
+def _step(step: SettlementStep) -> SettlementInfo:
+    return SettlementInfo(
+        step=step.step,
+        rss_before=step.rss_before,
+        rss_after=step.rss_after,
+        python_before=step.python_before,
+        python_after=step.python_after,
+        objects=step.objects,
+        uncollectable=step.uncollectable,
+    )

@@ -1,0 +1,164 @@
+"""What the birth units tell: what units left behind, and what was there before the first one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+
+from diagnostics.analysis.heap_changes import site_changes
+from diagnostics.analysis.kinds.evidence import Retained, Spike
+from diagnostics.analysis.kinds.growth import UnitClock
+from diagnostics.analysis.retention import Births, EndedUnit
+from diagnostics.analysis.shape import Shape, shape_of_births
+from diagnostics.analysis.stacks import Stacks
+from diagnostics.recording.model import unit_and_site
+from diagnostics.recording.reader import RecordingReader
+
+_MOST_WARM_UP = 2
+_MOST = 0.5  # of what is alive: the line that keeps it
+_DENSE = 0.9  # of the newest units: so many are alive in a tail
+
+
+def retained(reader: RecordingReader, stacks: Stacks, clock: UnitClock) -> Retained | None:
+    """What the units left; None where the engine does not know birth units, or none has ended."""
+    births = Births()
+    births.feed(reader)
+    ended = births.ended()
+    if births.gap or not ended:
+        return None
+    shape = shape_of_births(births)
+    # What the first unit imported stays, and is nobody's trouble.
+    first = _without_imports(reader, stacks, clock, ended[0].row.index)
+    ended[0] = replace(ended[0], left=min(first, ended[0].left))
+    old = ended[:-1]
+    warm_up = min(_MOST_WARM_UP, len(ended) // 4)
+    settled = ended[warm_up:-1] or ended
+    failed = [unit.left for unit in old if unit.row.error_type is not None]
+    each = round(median(unit.left for unit in settled))
+    peak_each = round(median(unit.peak for unit in settled))
+    return Retained(
+        shape=shape,
+        units=len(ended),
+        alive_units=sum(unit.is_alive for unit in old),
+        total=sum(unit.left for unit in old),
+        each=each,
+        peak_each=peak_each,
+        later=sum(min(unit.now, unit.left) for unit in old),
+        failed_units=len(failed),
+        failed_total=sum(failed),
+        failed=round(median(failed)) if failed else 0,
+        finished=_median([unit.left for unit in old if unit.row.error_type is None]),
+        first=ended[0].left,
+        tail=_tail(ended),
+        lag=_lag(births, len(ended)),
+        refilled=_refilled(reader, stacks, clock, each),
+        spike=_spike(shape, ended, peak_each),
+    )
+
+
+def outside_units(
+    reader: RecordingReader, stacks: Stacks, clock: UnitClock
+) -> tuple[int | None, int | None]:
+    """Python bytes that belong to no unit: what was there before the first unit and stayed until
+    the last one ended, and what came to it while units went on. Imports are left out."""
+    before = _outside(reader, stacks, clock.first_ns)
+    after = _outside(reader, stacks, clock.last_ns)
+    if before is None or after is None:
+        return None, None
+    stayed = sum(min(size, after[site]) for site, size in before.items())
+    return stayed, sum(after.values()) - stayed
+
+
+def _outside(reader: RecordingReader, stacks: Stacks, t_ns: int) -> Counter[int] | None:
+    found: Counter[int] = Counter()
+    births = reader.state_at("alive", t_ns)
+    if births is not None:
+        for pair, values in births.values.items():
+            unit, site = unit_and_site(pair)
+            if unit == 0 and not stacks.is_import(site):
+                found[site] += values[0]
+        return found
+    # An engine without birth units: what stayed at a line is what was there before and is after.
+    heap = reader.state_at("heap", t_ns)
+    if heap is None:
+        return None
+    for site, values in heap.values.items():
+        if not stacks.is_import(site):
+            found[site] += values[0]
+    return found
+
+
+def _lag(births: Births, ended: int) -> tuple[int, ...]:
+    """The most units that were alive at once after each quarter of those that ended."""
+    after = [births.most_alive(after=ended * quarter // 4 - 1) for quarter in (1, 2, 3)]
+    counts = [*(most[0] for most in after if most), *(after[-1][-1:])]
+    return tuple(counts) if len(counts) == 4 else ()
+
+
+def _spike(shape: Shape, ended: Sequence[EndedUnit], usual: int) -> Spike | None:
+    spikes = [unit for unit in ended if unit.row.index == shape.spike_unit]
+    if not spikes:
+        return None
+    unit = spikes[0]
+    return Spike(unit.row.label, unit.peak, usual, unit.left, "live Python memory")
+
+
+def _without_imports(reader: RecordingReader, stacks: Stacks, clock: UnitClock, unit: int) -> int:
+    """What a unit left when the last one ended, but for what it imported."""
+    births = reader.state_at("alive", clock.last_ns)
+    size = 0
+    for pair, values in births.values.items() if births else ():
+        born, site = unit_and_site(pair)
+        if born == unit and not stacks.is_import(site):
+            size += values[0]
+    return size
+
+
+def _tail(ended: Sequence[EndedUnit]) -> int:
+    """How many of the newest units are alive, where all older ones are gone."""
+    alive = [unit.is_alive for unit in ended]
+    oldest = alive.index(True) if True in alive else len(alive)
+    width = len(alive) - oldest
+    if oldest == 0 or sum(alive) < _DENSE * width:
+        return 0
+    return width
+
+
+def _refilled(reader: RecordingReader, stacks: Stacks, clock: UnitClock, each: int) -> float:
+    """The part of ``each`` that was made twice: by one line of one's own and freed, then by
+    another one and kept, both times at the same place of a library."""
+    if not each:
+        return 0.0
+    most: Counter[int] = Counter()
+    known: dict[int, int] = {}
+    for frame in reader.changes("heap", after_ns=-1):
+        if frame.t_ns > clock.last_ns:
+            break
+        for site in site_changes(frame, known):
+            most[site] = max(most[site], known.get(site, 0))
+    kept_by: Counter[int] = Counter()
+    for site, size in known.items():
+        kept_by[stacks.own_line(site)] += size
+    [(keeper, kept_there)] = kept_by.most_common(1) or [(0, 0)]
+    if not keeper or kept_there < _MOST * sum(kept_by.values()):
+        return 0.0
+    freed: Counter[tuple[str, int]] = Counter()
+    kept: Counter[tuple[str, int]] = Counter()
+    for site, size in most.items():
+        row, own = stacks.sites.get(site), stacks.own_line(site)
+        if row is None or own in (0, site) or stacks.is_import(site):
+            continue
+        if own == keeper:
+            kept[row.file, row.line] += known.get(site, 0)
+        else:
+            freed[row.file, row.line] += size - known.get(site, 0)
+    total = sum(kept.values())
+    # The lines make a unit at a time: what one has freed is compared with what a unit keeps.
+    again = (min(size, each * kept[place] / total) for place, size in freed.items() if total)
+    return sum(again) / each
+
+
+def _median(values: Sequence[int]) -> int:
+    return round(median(values)) if values else 0

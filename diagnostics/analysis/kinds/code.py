@@ -1,0 +1,94 @@
+"""What stacks and files tell about the code that ran: which libraries, what they held, what was
+released. Nothing here reads a file but the recording."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from diagnostics.analysis.heap_changes import site_changes
+from diagnostics.analysis.kinds.evidence import KnownCode, ReleaseCall
+from diagnostics.analysis.kinds.libraries import libraries, release_names
+from diagnostics.analysis.sites import library_of
+from diagnostics.analysis.stacks import OWN_CODE, Stacks
+from diagnostics.recording.model import Frame
+from diagnostics.recording.reader import RecordingReader
+
+_CALL = re.compile(r"\.\s*(\w+)\s*\(")
+_LOOP = re.compile(r"\s*(async\s+)?(for|while)\b")
+_USUAL_RELEASES = frozenset({"close", "release", "clear", "dispose", "free", "unload", "cleanup"})
+_NEAR_LINES = 12  # a loop's body; further away it is another thought
+
+
+def packages(reader: RecordingReader, stacks: Stacks) -> tuple[str, ...]:
+    """The libraries whose code is on a stack or whose files are mapped: those first through which
+    most of the memory came that was alive when the heap was measured last, then by name."""
+    size: Counter[str] = Counter()
+    heap = reader.state_at("heap", reader.last_ns())
+    for site, values in heap.values.items() if heap else ():
+        if not stacks.is_import(site):
+            size[stacks.library(site)] += values[0]
+    mapped = {row.name for row in reader.mappings().values() if row.kind == "file-backed"}
+    found = {library_of(file) for file in stacks.files | mapped}
+    found -= {OWN_CODE, "standard library", "interpreter"}
+    return tuple(sorted(found, key=lambda name: (-size[name], name)))
+
+
+def known_code(reader: RecordingReader, stacks: Stacks) -> tuple[KnownCode, ...]:
+    """What the entries of ``libraries.json`` that name a file held, those with anything."""
+    parts = {place: entry.file for place, entry in enumerate(libraries()) if entry.file}
+    of_file = {
+        file: frozenset(place for place, part in parts.items() if part in file)
+        for file in stacks.files
+    }
+    matches: dict[int | None, frozenset[int]] = {None: frozenset()}
+    for site, row, caller in stacks.callers_first():
+        matches[site] = of_file[row.file] | matches[caller]
+    now: Counter[int] = Counter()
+    most: Counter[int] = Counter()
+    widest: dict[int, int] = {}
+    known: dict[int, int] = {}
+    for frame in reader.changes("heap", after_ns=-1):
+        for site, change in site_changes(frame, known).items():
+            blocks = frame.entries.get(site, (0, 0))[1]
+            for place in matches.get(site, frozenset()):
+                now[place] += change
+                most[place] = max(most[place], now[place])
+                if blocks:
+                    mean = known.get(site, 0) // blocks
+                    widest[place] = max(widest.get(place, 0), mean)
+    return tuple(
+        KnownCode(place, most[place], widest.get(place, 0)) for place in parts if most[place] > 0
+    )
+
+
+def release_calls(
+    reader: RecordingReader, stacks: Iterable[tuple[Frame, ...]]
+) -> list[ReleaseCall]:
+    """The calls that let go, in the loops of people's own code that led to these stacks.
+
+    A call counts where it stands near the line on the stack and at least as deep: what follows the
+    loop lets go of everything once, not of each unit.
+    """
+    names = _USUAL_RELEASES | release_names()
+    found: dict[tuple[str, int], ReleaseCall] = {}
+    source: dict[str, dict[int, str]] = {}
+    for row in reader.line_profile():
+        source.setdefault(row.file, {})[row.line] = row.source
+    own = {frame for stack in stacks for frame in stack if library_of(frame.file) == OWN_CODE}
+    for frame in own:
+        lines = {**reader.source(frame.file), **source.get(frame.file, {})}
+        here = lines.get(frame.line)
+        if here is None:
+            continue
+        least = _depth(here) + (1 if _LOOP.match(here) else 0)
+        for number, text in lines.items():
+            near = abs(number - frame.line) <= _NEAR_LINES and _depth(text) >= least
+            if near and not names.isdisjoint(_CALL.findall(text)):
+                found[frame.file, number] = ReleaseCall(frame.file, number, text.strip())
+    return [found[place] for place in sorted(found)]
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())

@@ -1,0 +1,68 @@
+"""What a rule says about a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from diagnostics.analysis.kinds.table import KINDS, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """A measurement that would decide: what it is in words, and the options of a run that makes
+    it, such as ``{"settle": True}``, ``{"collector": True}``, ``{"where": "child"}``."""
+
+    why: str
+    options: Mapping[str, bool | str]
+
+
+SETTLE = Rerun(
+    "A run that is let go step by step at its end tells what was held, what waited for the"
+    " collector and what malloc kept.",
+    {"settle": True},
+)
+CAPTURE = Rerun(
+    "A capture with the sampled engine shows who holds the memory.",
+    {"engine": "sampled", "capture": True},
+)
+COLLECT = Rerun(
+    "A run with a full collection after each unit shows whether the memory only waits for the"
+    " collector.",
+    {"collector": True},
+)
+STREAM = Rerun(
+    "The same document read as a stream shows what holding all of it costs.",
+    {"strategy": "stream"},
+)
+CHILD = Rerun(
+    "A run in a child process shows what the system gets back when it ends, and has no other"
+    " program's memory in it.",
+    {"where": "child"},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One kind as one rule sees it.
+
+    ``score`` says how well the evidence fits and decides, 0 (not at all) to 1. ``bytes`` is what
+    the kind explains. ``evidence`` are sentences with numbers, ``disproof`` says what would
+    disprove it, ``rerun`` which measurement would, if there is one.
+    """
+
+    number: int
+    score: float
+    bytes: int
+    evidence: tuple[str, ...]
+    disproof: str
+    rerun: Rerun | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.number]
+
+
+def silent(number: int) -> Finding:
+    """What a rule says that sees nothing of its kind."""
+    return Finding(number, 0.0, 0, (), "")

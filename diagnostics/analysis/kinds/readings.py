@@ -1,0 +1,139 @@
+"""Quantities over time, drawn from the rows of a recording: readings in, readings out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from diagnostics.analysis.kinds.evidence import Growth, Left, Settled
+from diagnostics.analysis.kinds.growth import Reading, UnitClock, growth_of, upper_quartile
+from diagnostics.recording.model import (
+    LedgerReading,
+    ProcessSample,
+    SettlementStep,
+    UnitPeak,
+    UnitRow,
+)
+
+
+def rss_growth(
+    samples: Iterable[ProcessSample],
+    units: Iterable[UnitRow],
+    peaks: Sequence[UnitPeak],
+    clock: UnitClock,
+) -> Growth | None:
+    """The resident set at each tick and each unit's end; its highest also in between."""
+    ends = {unit.index: unit.end_ns for unit in units if unit.end_ns is not None}
+    readings = [(sample.t_ns, sample.rss) for sample in samples]
+    readings += [(ends[peak.index], peak.rss_end) for peak in peaks if peak.index in ends]
+    readings.sort()
+    growth = growth_of(readings, clock)
+    if growth is None:
+        return None
+    highest = max((peak.rss_peak for peak in peaks), default=0) - readings[0][1]
+    return replace(growth, highest=max(growth.highest, highest))
+
+
+def native_readings(ledger: Iterable[LedgerReading]) -> list[Reading]:
+    """Native memory in use: malloc's, without the large blocks that Python takes from it, and what
+    is anonymous and neither malloc's nor pymalloc's. Empty where malloc cannot be asked."""
+    return [
+        (row.t_ns, _native(row, row.native_used)) for row in ledger if row.native_used is not None
+    ]
+
+
+def slack_readings(ledger: Iterable[LedgerReading]) -> list[Reading]:
+    """What pymalloc's arenas hold beyond the live blocks in them."""
+    return [
+        (row.t_ns, max(0, row.arenas - row.python_small))
+        for row in ledger
+        if row.arenas is not None and row.python_small is not None
+    ]
+
+
+def column(ledger: Iterable[LedgerReading], name: str) -> list[Reading]:
+    """One column of the ledger, where it was read."""
+    return [(row.t_ns, getattr(row, name)) for row in ledger if getattr(row, name) is not None]
+
+
+def before_settlement(
+    ledger: Iterable[LedgerReading], steps: Sequence[SettlementStep]
+) -> list[LedgerReading]:
+    """The readings up to the first step of letting go."""
+    return [row for row in ledger if not steps or row.t_ns <= steps[0].t_ns]
+
+
+def usual_need(ledger: Sequence[LedgerReading], clock: UnitClock) -> int | None:
+    """What is usually in use at a time while units go on, above the start; None without a ledger.
+
+    Python's blocks and native ones; three quarters of the readings are not above it.
+    """
+    known = [row for row in ledger if row.python is not None and row.native_used is not None]
+    if not known:
+        return None
+    used = [(row.t_ns, (row.python or 0) + _native(row, row.native_used or 0)) for row in known]
+    start = used[0][1]
+    return upper_quartile(
+        [value - start for t_ns, value in used if clock.first_ns <= t_ns <= clock.last_ns]
+    )
+
+
+def settled(
+    steps: Sequence[SettlementStep], rss_start: int | None, python_start: int | None
+) -> Settled | None:
+    """What letting go gave back; None where nothing was let go of. Of several settlements the last
+    counts."""
+    if not steps:
+        return None
+    last = {step.step: step for step in steps}
+    result, collection = last.get("result released"), last.get("collection")
+    trim, end = last.get("malloc_trim"), steps[-1]
+    return Settled(
+        result_rss=_rss_given(result),
+        result_python=_python_given(result),
+        collection_rss=_rss_given(collection),
+        collection_python=_python_given(collection),
+        objects=collection.objects if collection else 0,
+        uncollectable=collection.uncollectable if collection else 0,
+        trim_rss=_rss_given(trim) if trim else None,
+        left_rss=end.rss_after - (rss_start if rss_start is not None else end.rss_after),
+        left_python=None
+        if end.python_after is None or python_start is None
+        else end.python_after - python_start,
+    )
+
+
+def what_is_left(ledger: Sequence[LedgerReading], steps: Sequence[SettlementStep]) -> Left | None:
+    """The last reading above the first one; None with fewer than two."""
+    if len(ledger) < 2:
+        return None
+    rows = ledger[0], ledger[-1]
+    native, slack = native_readings(rows), slack_readings(rows)
+    return Left(
+        after_settlement=bool(steps) and rows[1].t_ns >= steps[-1].t_ns,
+        python=_rise(column(rows, "python")),
+        slack=_rise(slack),
+        native=_rise(native),
+        native_free=_rise(column(rows, "native_free")),
+    )
+
+
+def _native(row: LedgerReading, used: int) -> int:
+    large = max(0, (row.python or 0) - (row.python_small or 0))
+    unseen = row.anonymous - (row.arenas or 0) - used - (row.native_free or 0)
+    # Free memory that was given back or never touched still counts as free: no less than nothing.
+    return used - large + max(0, unseen)
+
+
+def _rise(readings: Sequence[Reading]) -> int | None:
+    return readings[1][1] - readings[0][1] if len(readings) == 2 else None
+
+
+def _rss_given(step: SettlementStep | None) -> int:
+    return max(0, step.rss_before - step.rss_after) if step else 0
+
+
+def _python_given(step: SettlementStep | None) -> int:
+    if step is None or step.python_before is None or step.python_after is None:
+        return 0
+    return max(0, step.python_before - step.python_after)

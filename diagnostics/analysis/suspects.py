@@ -1,0 +1,202 @@
+"""The suspects of a recording, each with its allocation stack and its holder chains, as rows for
+pages, for the command line and for JSON. Standard library only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from diagnostics.analysis.stacks import Stacks
+from diagnostics.recording.model import (
+    Capture,
+    ChainLink,
+    Frame,
+    HeldObject,
+    RootKind,
+)
+from diagnostics.recording.reader import RecordingReader
+
+_AS_MUCH = 0.9
+_MANY = 4  # units: one variable does not hold the blocks of so many
+_DIRECT = 2  # links: a root, and the object itself
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One object of a holder chain. ``label`` is how its holder refers to it, "" for the root."""
+
+    type: str
+    name: str
+    label: str
+    root: RootKind
+    size: int
+    file: str
+    line: int
+    likely_wrong: bool = False
+
+
+Chain = tuple[Link, ...]
+"""From the root down to the suspect's object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A suspect of a capture: its figures, its stack (outermost first), its chains.
+
+    ``first_unit`` to ``last_unit`` are the birth units of its blocks, ``units`` of them left some,
+    ``steadiness`` is that as a part of the span. ``chains`` come with how many chains each stands
+    for (they differ in indexes only), the most common first. ``imported`` blocks are code and
+    classes that came with a module, and stay as long as it does.
+    """
+
+    rank: int
+    type: str
+    bytes: int
+    blocks: int
+    first_unit: int
+    last_unit: int
+    units: int
+    steadiness: float
+    stack: tuple[Frame, ...]
+    chains: tuple[tuple[Chain, int], ...]
+    imported: bool = False
+
+    @property
+    def chain(self) -> Chain:
+        """The chain that stands for most others; empty where none was found, or where it explains
+        one object only: a variable that holds the newest of many units' blocks."""
+        if not self.chains:
+            return ()
+        chain, alike = self.chains[0]
+        plural = alike > 1 or self.units < _MANY or len(chain) > _DIRECT
+        return chain if plural else ()
+
+
+def best_capture(reader: RecordingReader) -> Capture | None:
+    """The capture that shows most; None where nothing was captured.
+
+    That is the one whose chains come from real roots for the most bytes: a capture after a document
+    was let go sees garbage, and "no referrer", where an earlier one saw who held it. Without such
+    chains it is the one with most bytes; among nearly equal ones the last.
+    """
+    sizes: list[tuple[int, int, Capture]] = []
+    for capture in reader.captures():
+        objects = reader.held_objects(capture.id)
+        rooted = {
+            row.suspect
+            for row in reader.chains(capture.id)
+            if row.object in objects and objects[row.object].root not in ("", "unknown")
+        }
+        suspects = reader.suspects(capture.id)
+        held = sum(suspect.bytes for suspect in suspects if suspect.rank in rooted)
+        sizes.append((held, sum(suspect.bytes for suspect in suspects), capture))
+    by_roots = any(held for held, _, _ in sizes)
+    known = [(held if by_roots else size, capture) for held, size, capture in sizes]
+    most = max((size for size, _ in known), default=0)
+    enough = [capture for size, capture in known if size >= _AS_MUCH * most]
+    return max(enough, key=lambda capture: capture.t_ns, default=None)
+
+
+def suspects_of(reader: RecordingReader, capture: Capture | None, stacks: Stacks) -> list[Held]:
+    """The suspects of ``capture`` by rank; none without a capture."""
+    if capture is None:
+        return []
+    chains = _chains(reader, capture)
+    return [
+        Held(
+            rank=suspect.rank,
+            type=suspect.type,
+            bytes=suspect.bytes,
+            blocks=suspect.blocks,
+            first_unit=suspect.first_unit,
+            last_unit=suspect.last_unit,
+            units=suspect.units,
+            steadiness=suspect.steadiness,
+            stack=stacks.frames(suspect.site),
+            imported=suspect.site is not None and stacks.is_import(suspect.site),
+            chains=tuple(
+                sorted(chains[suspect.rank], key=lambda found: (-found[1], len(found[0])))
+            ),
+        )
+        for suspect in reader.suspects(capture.id)
+    ]
+
+
+def suspects_json(suspects: Iterable[Held]) -> list[dict[str, Any]]:
+    """The suspects as ``--json`` prints them (docs/verdict.md)."""
+    return [
+        {
+            "bytes": suspect.bytes,
+            "blocks": suspect.blocks,
+            "type": suspect.type,
+            "birth_units": {
+                "first": suspect.first_unit,
+                "last": suspect.last_unit,
+                "count": suspect.units,
+            },
+            "stack": [
+                {"file": frame.file, "line": frame.line, "function": frame.function}
+                for frame in suspect.stack
+            ],
+            "holders": [
+                {
+                    "role": _role(place, chain),
+                    "type": link.type,
+                    "name": link.name or link.label.lstrip("."),
+                    "file": link.file,
+                    "line": link.line or None,
+                }
+                for place, link in enumerate(chain)
+            ],
+        }
+        for suspect in suspects
+        for chain in [suspect.chains[0][0] if suspect.chains else ()]
+    ]
+
+
+def _role(place: int, chain: Sequence[Link]) -> str:
+    """What a link is: the root's kind, "holder", or "object" for the suspect's own."""
+    if place == 0:
+        return chain[0].root or "unknown"
+    return "object" if place == len(chain) - 1 else "holder"
+
+
+def _chains(reader: RecordingReader, capture: Capture) -> defaultdict[int, list[tuple[Chain, int]]]:
+    """By a suspect's rank its chains, each with how many it stands for."""
+    objects = reader.held_objects(capture.id)
+    labels = {(row.holder, row.held): row.label for row in reader.references(capture.id)}
+    rows: defaultdict[tuple[int, int], list[ChainLink]] = defaultdict(list)
+    for row in reader.chains(capture.id):
+        rows[row.suspect, row.chain].append(row)
+    found: defaultdict[int, list[tuple[Chain, int]]] = defaultdict(list)
+    for (suspect, _), links in rows.items():
+        chain = _chain(links, objects, labels)
+        found[suspect].append((chain, max(row.count for row in links)))
+    return found
+
+
+def _chain(
+    rows: Sequence[ChainLink],
+    objects: Mapping[int, HeldObject],
+    labels: Mapping[tuple[int, int], str],
+) -> Chain:
+    links: list[Link] = []
+    holder: int | None = None
+    for row in rows:
+        found = objects[row.object]
+        links.append(
+            Link(
+                type=found.type,
+                name=found.name,
+                label=labels.get((holder, row.object), "") if holder is not None else "",
+                root=found.root,
+                size=found.size,
+                file=found.file,
+                line=found.line,
+                likely_wrong=row.likely_wrong,
+            )
+        )
+        holder = row.object
+    return tuple(links)

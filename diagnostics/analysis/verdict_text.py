@@ -1,0 +1,109 @@
+"""The verdict for people in a terminal, and for programs. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import indent
+from typing import Any
+
+from diagnostics.analysis.format import (
+    format_bytes,
+    format_count,
+    format_share,
+    sentence_case,
+    span,
+)
+from diagnostics.analysis.kinds.finding import Finding
+from diagnostics.analysis.kinds.holding import in_words
+from diagnostics.analysis.kinds.verdict import Judgement
+from diagnostics.analysis.sites import site_label
+
+_SURE, _FAIRLY, _UNDECIDED = 0.8, 0.6, 0.4
+_SHOWN_SUSPECTS = 3
+_SHOWN_FRAMES = 4
+_SHOWN_ALTERNATIVES = 3
+_MARGIN = "  "
+
+
+def verdict_json(judgement: Judgement) -> dict[str, Any]:
+    """The verdict as ``--json`` prints it (docs/verdict.md)."""
+    return {
+        **_finding_json(judgement, judgement.main),
+        "confidence": judgement.confidence,
+        "fix": list(judgement.fix),
+        "stacked": [_finding_json(judgement, finding) for finding in judgement.stacked],
+        "alternatives": [_finding_json(judgement, finding) for finding in judgement.alternatives],
+        "rerun": {"why": judgement.rerun.why, "options": dict(judgement.rerun.options)}
+        if judgement.rerun
+        else None,
+    }
+
+
+def verdict_lines(judgement: Judgement) -> Iterator[str]:
+    """The verdict, its evidence, the fix, and what would decide where the evidence does not."""
+    main = judgement.main
+    sure = confidence_in_words(judgement.confidence)
+    if main.number == 0 and judgement.confidence < _UNDECIDED:
+        yield "Verdict           The evidence does not decide"
+    elif main.number == 0:
+        yield f"Verdict           Nothing wrong ({sure})"
+    else:
+        yield (
+            f"Verdict           {sentence_case(main.kind.title)} ({sure}): {_size(judgement, main)}"
+        )
+    yield from (f"{_MARGIN}{sentence_case(line)}" for line in main.evidence)
+    for finding in judgement.stacked:
+        yield f"And               {sentence_case(finding.kind.title)}: {_size(judgement, finding)}"
+        yield from (f"{_MARGIN}{sentence_case(line)}" for line in finding.evidence[:1])
+    if judgement.fix:
+        yield "Fix"
+        yield from (indent(advice, _MARGIN) for advice in judgement.fix)
+    if judgement.rerun is not None:
+        others = [f.kind.title for f in judgement.alternatives[:_SHOWN_ALTERNATIVES]]
+        if others:
+            yield f"It may also be    {', or '.join(others)}"
+        yield f"To decide         {judgement.rerun.why}"
+
+
+def suspect_lines(judgement: Judgement) -> Iterator[str]:
+    """The first suspects: what is alive, where it was allocated, what holds it."""
+    suspects = judgement.suspects
+    if suspects:
+        yield "Suspects"
+    for suspect in suspects[:_SHOWN_SUSPECTS]:
+        what = f"{format_count(suspect.blocks)} {suspect.type.rpartition('.')[2] or 'blocks'}"
+        born = span(judgement.unit_kind, suspect.first_unit, suspect.last_unit)
+        yield f"{_MARGIN}{format_bytes(suspect.bytes):>8} in {what}, born in {born}"
+        frames = [
+            site_label(frame.file, frame.line, frame.function)
+            for frame in reversed(suspect.stack[-_SHOWN_FRAMES:])
+        ]
+        if frames:
+            yield f"{_MARGIN * 2}allocated in {' ← '.join(frames)}"
+        for chain, alike in suspect.chains[:1]:
+            others = f" ({alike} like it)" if alike > 1 else ""
+            yield f"{_MARGIN * 2}held by {in_words(chain)}{others}"
+
+
+def confidence_in_words(confidence: float) -> str:
+    """0.9 as "sure", 0.7 as "fairly sure", below that "not sure"."""
+    if confidence >= _SURE:
+        return "sure"
+    return "fairly sure" if confidence >= _FAIRLY else "not sure"
+
+
+def _size(judgement: Judgement, finding: Finding) -> str:
+    share = format_share(judgement.bytes_share(finding))
+    return f"{format_bytes(finding.bytes)}, {share} of what the process took at most"
+
+
+def _finding_json(judgement: Judgement, finding: Finding) -> dict[str, Any]:
+    return {
+        "kind": finding.number,
+        "title": finding.kind.title,
+        "confidence": round(finding.score, 2),
+        "bytes": finding.bytes,
+        "bytes_share": round(judgement.bytes_share(finding), 4),
+        "evidence": list(finding.evidence),
+        "disproof": finding.disproof,
+    }

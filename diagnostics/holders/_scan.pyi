@@ -1,0 +1,9 @@
+"""Passes over many objects at the speed of the collector; heap.py is its face."""
+
+from typing import Any
+
+def holders(objects: list[Any], addresses: bytes, never: type, /) -> list[Any]: ...
+def at(objects: list[Any], addresses: bytes, /) -> list[Any]: ...
+def pointing_at(
+    objects: list[Any], addresses: bytes, types: frozenset[type], never: type, /
+) -> list[Any]: ...

@@ -1,0 +1,242 @@
+"""Looks through the heap: which objects refer to these, and which live at these addresses.
+
+There are two ways through. ``gc.get_referrers`` compares every reference of every object with every
+object asked for: the fastest way for a few. It does not see what is held by a dict or tuple that
+the collector has stopped to track because it holds only strings and numbers. The other way takes
+the referents of all objects in batches and looks them up: its time does not depend on how many are
+asked for, and it looks into such dicts and tuples.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import itertools
+import struct
+import time
+import types
+from array import array
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from io import BytesIO, StringIO
+from typing import Any
+
+from diagnostics.holders.held import HEADERS, Held, block_of
+
+try:
+    from diagnostics.holders import _scan
+
+    _IS_BUILT = True
+except ImportError:  # without a compiler there are no samples either: only holders are asked for
+    _IS_BUILT = False
+
+_FEW = 256
+_PORTION = 100_000
+_WORD = "Q" if struct.calcsize("P") == 8 else "I"
+_AT_ONCE = 64
+_BATCH = 500
+_DEEPEST = 4
+_LONG = 100
+_SEQUENCES = frozenset({list, tuple, set, frozenset, deque})
+_BUFFERED = frozenset({bytearray, array, list, dict, set, deque, BytesIO, StringIO})
+"""Types whose struct points to a block of their own."""
+_NEVER_ASKED = types.ModuleType
+"""A module written in C may tell of its free lists too: asking _asyncio in Python 3.12 makes a dead
+object live and die once more, which breaks that list. What a module's names refer to is in its
+dict, which is asked."""
+_WORD_BYTES = struct.calcsize("P")
+_MOST_WORDS = 8
+
+Edge = tuple[int, int]
+"""The ids of a holder and of what it holds."""
+
+
+class OutOfTimeError(Exception):
+    """The capture has used up its time; what it found until then counts."""
+
+
+class Deadline:
+    """Says when a capture's time is up."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._end = clock() + seconds
+
+    def check(self) -> None:
+        """Raises ``OutOfTimeError`` when the time is up."""
+        if self._clock() > self._end:
+            raise OutOfTimeError
+
+
+def objects_at(blocks: Collection[int], deadline: Deadline) -> Held:
+    """The objects that lie in the blocks at these addresses and that the collector tracks.
+
+    Raises ``OutOfTimeError``.
+    """
+    ids = _packed(block + header for block in blocks for header in HEADERS)
+    found = Held()
+    for objects in _portions(deadline):
+        found.update(Held.of(_scan.at(objects, ids)))
+    for key, item in list(found.items()):
+        if block_of(item) not in blocks:
+            del found[key]
+    return found
+
+
+def holders(wanted: Held, deadline: Deadline) -> tuple[Held, list[Edge]]:
+    """Who refers to these objects, and who to which. Raises ``OutOfTimeError``."""
+    ids = frozenset(wanted)
+    if len(wanted) <= _FEW and all(map(gc.is_tracked, wanted.values())):
+        found = _referrers(wanted, deadline)
+    else:
+        found = holders_by_id(ids, deadline)
+    return meeting(found, ids)
+
+
+def meeting(holders: Held, ids: frozenset[int]) -> tuple[Held, list[Edge]]:
+    """Those of the holders that refer to one of the ids, and who to which."""
+    found, edges = Held(), []
+    for key, item in holders.items():
+        held = _meets(item, ids)
+        if held:
+            found[key] = item
+            edges += [(key, one) for one in held]
+    return found, edges
+
+
+def holders_by_id(ids: frozenset[int], deadline: Deadline) -> Held:
+    """Who refers to an object with one of these ids. Raises ``OutOfTimeError``."""
+    found = Held()
+    if _IS_BUILT:
+        packed = _packed(ids)
+        for objects in _portions(deadline):
+            found.update(Held.of(_scan.holders(objects, packed, _NEVER_ASKED)))
+        return Held.of(item for item in found.values() if type(item) is not Held)
+    for objects, parts in _all_objects(deadline):
+        if not ids.isdisjoint(map(id, parts)):
+            for item in objects:
+                if type(item) is not Held and _meets(item, ids):
+                    found[id(item)] = item
+    return found
+
+
+def held_by(holders: Held, ids: frozenset[int]) -> Held:
+    """The objects with one of these ids that ``holders`` refer to."""
+    return Held.of(
+        held for holder in holders.values() for held in referents(holder) if id(held) in ids
+    )
+
+
+def buffer_owners(blocks: Collection[int], deadline: Deadline) -> tuple[Held, dict[int, int]]:
+    """Whose buffers lie in the blocks at these addresses: the owners, and the owner's id by block.
+
+    A buffer is no object, so nothing refers to it: this reads the structs of the types that are
+    known to have one. Raises ``OutOfTimeError``.
+    """
+    found, owners = Held(), {}
+    addresses, packed = frozenset(blocks), _packed(blocks)
+    for objects in _portions(deadline):
+        for item in _scan.pointing_at(objects, packed, _BUFFERED, _NEVER_ASKED):
+            for block in addresses.intersection(_words(item)):
+                found[id(item)] = item
+                owners[block] = id(item)
+    return found, owners
+
+
+def referents(item: Any) -> Iterable[Any]:
+    """What an object refers to; of a module nothing.
+
+    A list is its own answer: it may be too long to copy.
+    """
+    if type(item) is _NEVER_ASKED:
+        return ()
+    return item if type(item) is list else gc.get_referents(item)
+
+
+def _referrers(wanted: Held, deadline: Deadline) -> Held:
+    found = Held()
+    ids = list(wanted)
+    for start in range(0, len(ids), _AT_ONCE):
+        deadline.check()
+        asked = tuple([wanted[key] for key in ids[start : start + _AT_ONCE]])
+        for item in gc.get_referrers(*asked):
+            if type(item) is not Held and item is not asked:
+                found[id(item)] = item
+    return found
+
+
+def _portions(deadline: Deadline) -> Iterator[list[Any]]:
+    """All containers of the heap, a portion at a time, so that other threads get their turn."""
+    objects = gc.get_objects()
+    try:
+        for start in range(0, len(objects), _PORTION):
+            deadline.check()
+            yield objects[start : start + _PORTION]
+    finally:
+        del objects
+
+
+def _packed(addresses: Iterable[int]) -> bytes:
+    """Addresses as the scan takes them."""
+    return array(_WORD, addresses).tobytes()
+
+
+def _all_objects(deadline: Deadline) -> Iterator[tuple[list[Any], list[Any]]]:
+    """All containers of the heap in batches, and with each batch all that it refers to.
+
+    The untracked dicts and tuples follow the batch that refers to them.
+    """
+    objects = gc.get_objects()
+    long_ones: set[int] = set()
+    try:
+        for start in range(0, len(objects), _BATCH):
+            deadline.check()
+            batch = [o for o in objects[start : start + _BATCH] if type(o) is not _NEVER_ASKED]
+            for _level in range(_DEEPEST):
+                parts = gc.get_referents(*batch)
+                yield batch, parts
+                batch = _untracked(parts, long_ones)
+                if not batch:
+                    break
+    finally:
+        del objects
+
+
+def _untracked(parts: list[Any], long_ones: set[int]) -> list[Any]:
+    """The dicts and tuples among the parts that the collector does not track, each once.
+
+    Many objects may share one of them. A long one, a font's table say, comes once in all.
+    """
+    is_tracked = gc.is_tracked
+    found = {
+        id(item): item
+        for item in parts
+        if (type(item) is dict or type(item) is tuple) and item and not is_tracked(item)
+    }
+    for key in long_ones.intersection(found):
+        del found[key]
+    long_ones.update(key for key, item in found.items() if len(item) > _LONG)
+    return list(found.values())
+
+
+def _meets(item: Any, ids: frozenset[int]) -> frozenset[int]:
+    """Which of the ids an object refers to.
+
+    One call of C from end to end, so that no other thread changes the container meanwhile.
+    """
+    kind = type(item)
+    if kind in _SEQUENCES:
+        return ids.intersection(map(id, item))
+    if kind is dict:
+        return ids.intersection(map(id, itertools.chain(item.keys(), item.values())))
+    return ids.intersection(map(id, referents(item)))
+
+
+def _words(item: Any) -> tuple[int, ...]:
+    """The beginning of an object's own struct, read as pointers.
+
+    All the types in question have theirs there; further on a small set keeps hashes, which look
+    like addresses if they are those of ids.
+    """
+    count = min(type(item).__basicsize__ // _WORD_BYTES, _MOST_WORDS)
+    return struct.unpack(f"{count}P", ctypes.string_at(id(item), count * _WORD_BYTES))

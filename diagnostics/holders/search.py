@@ -1,0 +1,189 @@
+"""The search for holders: from a suspect's objects upward, level by level, up to a root."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from diagnostics.holders.frames import frame_of
+from diagnostics.holders.heap import Deadline, Edge, OutOfTimeError, holders, holders_by_id, meeting
+from diagnostics.holders.held import Held
+from diagnostics.holders.living import Living
+from diagnostics.holders.roots import Root, Roots
+
+_DEEPEST = 30
+_MOST_HOLDERS = 24
+"""Of the holders of one object so many are followed; a thousand alike tell no more."""
+_MOST_ALIKE = 4
+
+CYCLE = "a cycle of references"
+"""The name of a root that is none: only a cycle is left, which the collector will find."""
+
+
+@dataclass(slots=True)
+class Web:
+    """Objects and who refers to whom among them, as far as the search has come."""
+
+    objects: Held = field(default_factory=Held)
+    holders: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    roots: dict[int, Root] = field(default_factory=dict)
+    looked_up: set[int] = field(default_factory=set)
+    """The objects whose holders were looked for; nobody holds those of them without ``holders``."""
+    complete: bool = True
+    note: str = ""
+
+    def path_up(self, target: int, without: frozenset[int] = frozenset()) -> list[int]:
+        """A shortest path from a root down to the target; empty where none is known.
+
+        A root that is known goes before an unknown one, however far it is. The objects in
+        ``without`` are not to be on the path.
+        """
+        if target not in self.objects:
+            return []
+        below: dict[int, int] = {target: 0}
+        queue = deque([target])
+        unknown = 0
+        while queue:
+            key = queue.popleft()
+            root = self.roots.get(key)
+            if root is not None:
+                if root.kind != "unknown":
+                    return _path(key, below)
+                unknown = unknown or key
+            for holder in self.holders.get(key, ()):
+                if holder not in below and holder not in without:
+                    below[holder] = key
+                    queue.append(holder)
+        return _path(unknown, below) if unknown else []
+
+    def is_rooted(self, target: int) -> bool:
+        """Whether a path from a known root leads to the target."""
+        path = self.path_up(target)
+        return bool(path) and self.roots[path[0]].kind != "unknown"
+
+
+def _path(top: int, below: Mapping[int, int]) -> list[int]:
+    path = [top]
+    while below[path[-1]]:
+        path.append(below[path[-1]])
+    return path
+
+
+def search(living: Living, roots: Roots, deadline: Deadline) -> Web:
+    """The web of references above the objects of suspects, up to the first root of each.
+
+    What the program has let go of in the meantime is not in it: ``living`` loses it too.
+    """
+    web = Web()
+    targets = living.objects
+    _add(web, targets, roots)
+    _take_in(web, living.holders, living.edges, roots)
+    living.holders.clear()
+    try:
+        for _level in range(_DEEPEST):
+            frontier = [key for key in _open(web, targets) if key not in web.looked_up]
+            if not frontier:
+                _end_cycles(web, targets)
+                return web
+            _climb(web, targets, frontier, roots, deadline)
+        web.complete, web.note = False, f"no root within {_DEEPEST} references of some objects"
+    except OutOfTimeError:
+        web.complete, web.note = False, "the time for the search was up"
+    return web
+
+
+def _forget_the_dead(web: Web, targets: Held, keys: Iterable[int]) -> None:
+    """Drop what nobody refers to but the capture itself."""
+    for key in keys:
+        if not web.holders.get(key):
+            ours = (key in web.objects) + (key in targets)
+            # One more is the argument of getrefcount.
+            if sys.getrefcount(web.objects[key]) - 1 <= ours:
+                del web.objects[key]
+                web.roots.pop(key, None)
+                targets.pop(key, None)
+
+
+def _end_cycles(web: Web, targets: Iterable[int]) -> None:
+    """Give the targets without a root one: what refers to them refers to itself in the end."""
+    for target in targets:
+        if not web.path_up(target):
+            above = _above(web, target)
+            web.roots[above[-1]] = Root("unknown", "", CYCLE, label="")
+
+
+def _climb(web: Web, targets: Held, frontier: list[int], roots: Roots, deadline: Deadline) -> None:
+    """Look for the holders of all objects of the frontier at once."""
+    _take_in(web, *holders(Held((key, web.objects[key]) for key in frontier), deadline), roots)
+    _forget_the_dead(web, targets, frontier)
+    # Some types written in C keep what they refer to from gc.get_referrers, finished tasks in 3.11
+    # among them. So nobody is said to hold an object before the other way has been tried.
+    alone = frozenset(
+        key
+        for key in frontier
+        if key in web.objects and not web.holders.get(key) and frame_of(web.objects[key]) is None
+    )
+    if alone:
+        _take_in(web, *meeting(holders_by_id(alone, deadline), alone), roots)
+    web.looked_up.update(frontier)
+    for key in frontier:
+        if key in web.objects and not web.holders.get(key):
+            web.roots[key] = roots.without_holder(web.objects[key])
+
+
+def _take_in(web: Web, found: Held, edges: Iterable[Edge], roots: Roots) -> None:
+    """Add holders, but not what observes the program, nor all where many are alike."""
+    by_held: defaultdict[int, list[int]] = defaultdict(list)
+    for holder, held in edges:
+        if holder != held and not roots.is_observer(found[holder]):
+            by_held[held].append(holder)
+    for held, keys in by_held.items():
+        web.holders[held] = _a_few(keys, found, roots)
+        web.looked_up.add(held)
+    followed = {holder for held in by_held for holder in web.holders[held]}
+    _add(web, {key: found[key] for key in followed}, roots)
+
+
+def _add(web: Web, objects: dict[int, Any], roots: Roots) -> None:
+    for key, item in objects.items():
+        web.objects[key] = item
+        root = roots.of(item)
+        if root is not None:
+            web.roots[key] = root
+
+
+def _open(web: Web, targets: Iterable[int]) -> list[int]:
+    """What is above those targets to which no path from a known root leads yet."""
+    above: set[int] = set()
+    for target in targets:
+        if not web.is_rooted(target):
+            above.update(_above(web, target))
+    return list(above)
+
+
+def _above(web: Web, target: int) -> list[int]:
+    """The target and all that leads to it, the nearest first."""
+    seen = {target: None}
+    queue = deque([target])
+    while queue:
+        for holder in web.holders.get(queue.popleft(), ()):
+            if holder not in seen:
+                seen[holder] = None
+                queue.append(holder)
+    return list(seen)
+
+
+def _a_few(keys: list[int], found: Held, roots: Roots) -> list[int]:
+    """The holders to follow: roots first, and not many of the same type."""
+    keys = sorted(keys, key=lambda key: roots.of(found[key]) is None)
+    seen: Counter[type] = Counter()
+    kept = []
+    for key in keys:
+        kind = type(found[key])
+        seen[kind] += 1
+        if seen[kind] <= _MOST_ALIKE:
+            kept.append(key)
+    return kept[:_MOST_HOLDERS]

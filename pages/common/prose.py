@@ -1,0 +1,31 @@
+"""Sentences of the analysis as Markdown: names between backticks become code, nothing else counts.
+
+A recording is data from anywhere, and the names in it are too: an image or a link among them must
+not be followed.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&=])")
+
+
+def prose(text: str) -> str:
+    """``text`` with its backticks as code and everything else as it stands."""
+    parts = " ".join(text.split()).split("`")
+    if len(parts) % 2 == 0:  # a lone backtick quotes nothing
+        parts[-2:] = ["`".join(parts[-2:])]
+    return "".join(
+        code(part) if place % 2 else _SPECIAL.sub(r"\\\1", part) for place, part in enumerate(parts)
+    )
+
+
+def code(text: str) -> str:
+    """``text`` as code, whatever is in it; empty for an empty one."""
+    plain = " ".join(text.split())
+    if not plain:
+        return ""
+    fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
+    pad = " " if plain.startswith("`") or plain.endswith("`") else ""
+    return f"{fence}{pad}{plain}{pad}{fence}"

@@ -1,0 +1,199 @@
+"""Suspects: a table, for the chosen one its allocation and its holders, and the graph below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+from streamlit.elements.lib.column_types import ColumnConfig
+
+from diagnostics.analysis.format import format_bytes, span
+from diagnostics.analysis.held_graph import HeldGraph, Links, read_graph, steps
+from diagnostics.analysis.sites import site_label
+from diagnostics.analysis.stacks import Stacks
+from diagnostics.analysis.suspect_table import own_frame, suspect_table, what
+from diagnostics.analysis.suspects import Held, best_capture, suspects_of
+from diagnostics.analysis.watch import Watch
+from diagnostics.figures.holders import holder_view
+from diagnostics.recording.model import Capture
+from diagnostics.recording.reader import RecordingReader
+from pages.common import sitemap
+from pages.common.prose import code, prose
+from pages.components.holders import holders
+from pages.leaks import taken
+
+_FRAMES = 8
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one capture found."""
+
+    suspects: Sequence[Held]
+    graph: HeldGraph
+    stacks: Stacks
+
+
+def draw(watch: Watch) -> None:
+    """The view, from the recording as it is now."""
+    with RecordingReader(watch.path) as reader:
+        captures = reader.captures()
+        best = best_capture(reader)
+    if best is None:
+        _nothing_captured(watch)
+        return
+    box, button = st.columns([4, 1], vertical_alignment="bottom")
+    with box:
+        capture = taken.choose(captures, best)
+    with button:
+        taken.button(watch, len(captures))
+    look = _look(watch.path, capture)
+    taken.about(capture, watch.unit_kind)
+    if not look.suspects:
+        st.success("Nothing that old units left behind was found.")
+        return
+    suspect = _choose(look.suspects, capture, watch.unit_kind)
+    _explain(watch, look, suspect)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _look(path: Path, capture: Capture) -> Look:
+    """The rows of one capture; they do not change once it is there."""
+    with RecordingReader(path) as reader:
+        stacks = Stacks(reader.sites())
+        return Look(suspects_of(reader, capture, stacks), read_graph(reader, capture), stacks)
+
+
+def _choose(suspects: Sequence[Held], capture: Capture, unit_kind: str) -> Held:
+    """The table. Its rows are those of one capture and stay where they are."""
+    event = st.dataframe(
+        suspect_table(suspects, unit_kind),
+        hide_index=True,
+        key=f"suspects-of-{capture.id}",
+        on_select="rerun",
+        selection_mode="single-row-required",
+        alt="Suspects: groups of live blocks that old units left behind, largest first.",
+        column_config={
+            "share": _percent("share", "Of the bytes of all suspects."),
+            "steadiness": _percent(
+                "steadiness",
+                f"Of the {unit_kind}s between the first and the last, so many left some.",
+            ),
+        },
+    )
+    rows = event["selection"]["rows"]
+    return suspects[rows[0] if rows else 0]
+
+
+def _percent(title: str, meaning: str) -> ColumnConfig:
+    return st.column_config.ProgressColumn(
+        title, format="%.0f %%", min_value=0, max_value=100, width="small", help=meaning
+    )
+
+
+def _explain(watch: Watch, look: Look, suspect: Held) -> None:
+    born = span(watch.unit_kind, suspect.first_unit, suspect.last_unit)
+    st.markdown(
+        f"#### {prose(f'{format_bytes(suspect.bytes)} in {what(suspect)}, born in {born}')}"
+    )
+    left, right = st.columns(2, gap="large")
+    with left:
+        _stack(watch.path, suspect)
+    with right:
+        chain = _choose_chain(look.graph, suspect)
+        if chain is None:
+            _no_chain(suspect)
+        else:
+            _ladder(look.graph, chain)
+    if chain is not None:
+        holders(
+            holder_view(look.graph, chain, look.stacks, unit_kind=watch.unit_kind), key="holders"
+        )
+
+
+def _stack(path: Path, suspect: Held) -> None:
+    """The allocation stack; the line of people's own code that they can change stands out."""
+    heading = "**Allocated in**, outermost call first"
+    if not suspect.stack:
+        st.markdown(heading)
+        st.caption(
+            "Without the sampled engine a suspect is a type that became more, and nobody knows"
+            " where its objects were allocated."
+        )
+        return
+    lines = [heading, ""]
+    hidden = len(suspect.stack) - _FRAMES
+    if hidden > 0:
+        lines.append(f"- *{hidden} calls further out*")
+    mine = own_frame(suspect)
+    for frame in suspect.stack[-_FRAMES:]:
+        place = code(site_label(frame.file, frame.line, frame.function))
+        if frame != mine:
+            lines.append(f"- {place}")
+            continue
+        with RecordingReader(path) as reader:
+            text = reader.source(frame.file).get(frame.line, "")
+        lines.append(f"- **{place}**" + (f"  \n  {code(text)}" if text else ""))
+    st.markdown("\n".join(lines))
+
+
+def _choose_chain(graph: HeldGraph, suspect: Held) -> Links | None:
+    """The chain to show; a choice where there are several."""
+    chains = graph.chains.get(suspect.rank, ())
+    if not chains:
+        return None
+    if len(chains) == 1:
+        return chains[0]
+    place: int = st.segmented_control(
+        "Chain",
+        range(len(chains)),
+        format_func=lambda number: f"Way {number + 1} ({chains[number][0].count} found)",
+        default=0,
+        required=True,
+        key=f"chain-of-{graph.capture.id}-{suspect.rank}",
+        label_visibility="collapsed",
+    )
+    return chains[place]
+
+
+def _ladder(graph: HeldGraph, chain: Links) -> None:
+    """The chain in words, from the root down; references that are likely wrong are marked."""
+    lines = ["**Held by**, from the root down", ""]
+    for step in steps(graph, chain):
+        how = f"{code(step.how)} → " if step.how else ""
+        note = f" · {prose(step.note)}" if step.note else ""
+        wrong = " :red-badge[likely wrong]" if step.likely_wrong else ""
+        lines.append(f"1. {how}**{prose(step.what)}**{note}{wrong}")
+    st.markdown("\n".join(lines))
+    if chain[0].count > 1:
+        st.caption(f"{chain[0].count} objects of different units were found held in this way.")
+
+
+def _no_chain(suspect: Held) -> None:
+    st.markdown("**Held by**")
+    if suspect.imported:
+        st.caption("These blocks came with imported modules and stay as long as those do.")
+    else:
+        st.caption(
+            "No holder was found: the objects may have gone before the capture came to them, or"
+            " the time for the search was up. The note above says which."
+        )
+
+
+def _nothing_captured(watch: Watch) -> None:
+    """Why there is nothing to see, and what to do next."""
+    taken.button(watch, 0)
+    if watch.is_running:
+        st.info(
+            "Nobody has looked yet who holds what. A capture is taken when the memory has grown,"
+            " and at the end of the run."
+        )
+        return
+    st.info(
+        "This recording holds no capture of who holds what. One is taken when the memory has grown,"
+        " and at the end of a run while its result is still held. Record it again, with the sampled"
+        " engine, which knows where each object was allocated."
+    )
+    st.page_link(sitemap.page(sitemap.RECORD), label="Record a run")

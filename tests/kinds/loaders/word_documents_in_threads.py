@@ -1,0 +1,26 @@
+"""Eight threads read documents; of each, a few paragraphs are kept."""
+
+import gc
+import sys
+import threading
+
+import docx
+
+from diagnostics import unit
+
+endings = []
+
+
+def read():
+    for _ in range(3):
+        with unit("document"):
+            paragraphs = docx.Document(sys.argv[1]).paragraphs
+            endings.append([paragraph.text for paragraph in paragraphs][-3:])
+
+
+threads = [threading.Thread(target=read) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+gc.collect()

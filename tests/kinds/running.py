@@ -1,0 +1,77 @@
+"""Runs a load as its user would, with Page 87 and without it; each once in a test session."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from documents import document
+from environments import python_with
+from loads import Load
+from measures import Bare, Recorded
+
+import diagnostics
+
+_HERE = Path(__file__).parent
+_LOADERS = _HERE / "loaders"
+_STAND_IN = _HERE / "bare"
+_UNDER_TEST = Path(diagnostics.__file__).parents[1]
+_TIMEOUT_S = 120
+
+
+class Runner:
+    """``kept`` outlives the session and takes the environments, ``folder`` takes the rest.
+
+    Both ways of running raise ``NotInstallableError`` where the load's library cannot be had.
+    """
+
+    def __init__(self, kept: Path, folder: Path) -> None:
+        self._kept = kept
+        self._folder = folder
+        self.recorded = cache(self._recorded)
+        self.bare = cache(self._bare)
+
+    def _recorded(self, load: Load) -> Recorded:
+        recording = self._folder / f"{load.name}.p87"
+        named = ("--loader", load.target) if ":" in load.target else (load.target,)
+        options = ("-m", "diagnostics", "run", "--json", "-o", str(recording))
+        output = self._called(load, _UNDER_TEST, *options, *named, *self._arguments(load))
+        return Recorded(json.loads(output), recording)
+
+    def _bare(self, load: Load) -> Bare:
+        if load.measure is None:
+            raise ValueError(f"{load.name} has nothing to measure")
+        readings = self._folder / f"{load.name}.json"
+        gauge = {"BARE_GAUGE": load.measure.gauge, "BARE_OUT": str(readings)}
+        named = ("-m", "diagnostics", load.target) if ":" in load.target else (load.target,)
+        self._called(load, _STAND_IN, *named, *self._arguments(load), **gauge)
+        return Bare(**json.loads(readings.read_text()))
+
+    def _arguments(self, load: Load) -> list[str]:
+        read = [str(document(load.document, self._folder))] if load.document else []
+        return [*read, *load.words]
+
+    def _called(self, load: Load, first: Path, *words: str, **variables: str) -> str:
+        """What the load's own Python prints; ``first`` is where it finds ``diagnostics``."""
+        python = python_with(load.environment, self._kept) if load.environment else sys.executable
+        done = subprocess.run(
+            [str(python), *words],
+            cwd=_LOADERS,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(first),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                **variables,
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout

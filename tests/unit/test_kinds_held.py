@@ -1,0 +1,262 @@
+"""Kinds of memory that somebody in Python holds: the verdict, its bytes, and the near misses."""
+
+from itertools import count
+
+import pytest
+from births import MB, OBJECTS, band, leak
+from kinds_runs import LOAD, Holder, Link, Run, write
+
+from diagnostics.analysis.kinds import judge
+from diagnostics.recording.model import Frame
+from diagnostics.recording.reader import RecordingReader
+
+LEAK = Run(python=leak(1 * MB))
+LEFT = 19 * MB  # of the 20 pages; the newest may still be in a variable
+
+DOCUMENT = (
+    Link("frame", root="frame", name="load"),
+    Link("pdfplumber.pdf.PDF", ".pdf"),
+    Link("builtins.list", ".pages"),
+    Link("pdfplumber.page.Page", "[3]"),
+    Link("builtins.bytes", "._layout"),
+)
+VALUE = (
+    Link("module", root="module", name="__main__"),
+    Link("builtins.list", ".headings"),
+    Link("bs4.element.NavigableString", "[0]", size=120),
+    Link("bs4.element.Tag", ".parent"),
+    Link("builtins.dict", ".attrs"),
+)
+UNREFERRED = (Link("", root="unknown"), Link("builtins.bytes"))
+ERROR = (
+    Link("module", root="module", name="__main__"),
+    Link("builtins.list", ".failed"),
+    Link("builtins.ValueError", "[2]"),
+    Link("builtins.traceback", ".__traceback__"),
+    Link("builtins.frame", ".tb_frame"),
+    Link("builtins.bytes", ".raster"),
+)
+REGISTRY = (
+    Link("module", root="module", name="ingest.cache"),
+    Link("builtins.dict", ".SEEN"),
+    Link("builtins.bytes", "[value]"),
+)
+TASKS = (
+    Link("module", root="module", name="__main__"),
+    Link("builtins.set", ".running"),
+    Link("_asyncio.Task", "[element]"),
+    Link("builtins.list", "._result"),
+    Link("builtins.str", "[0]"),
+)
+CACHED = (
+    Link("module", root="module", name="__main__"),
+    Link("functools._lru_cache_wrapper", ".page"),
+    Link("builtins.bytes", "[value]"),
+)
+QUEUE = (
+    Link("module", root="module", name="__main__"),
+    Link("queue.Queue", ".waiting"),
+    Link("collections.deque", ".queue"),
+    Link("builtins.bytes", "[0]"),
+)
+COLLECTED = (
+    Link("module", root="module", name="__main__"),
+    Link("builtins.list", ".texts"),
+    Link("builtins.str", "[0]"),
+)
+
+
+@pytest.fixture
+def verdict(tmp_path):
+    runs = count()
+
+    def of(run):
+        with RecordingReader(write(tmp_path / f"{next(runs)}.p87", run)) as reader:
+            return judge(reader)
+
+    return of
+
+
+def holder(chain, size=LEFT, **options):
+    return (Holder(size, chain, **options),)
+
+
+@pytest.mark.parametrize(
+    ("chain", "kind"),
+    [(DOCUMENT, 1), (VALUE, 3), (REGISTRY, 12), (TASKS, 12), (ERROR, 11), (QUEUE, 18)],
+    ids=["document", "small value", "registry", "tasks", "exception", "queue"],
+)
+def test_the_chain_decides_between_kinds_that_look_alike(verdict, chain, kind):
+    found = verdict(LEAK.but(held=holder(chain)))
+    assert found.main.number == kind
+    assert found.main.bytes == LEFT
+    assert found.confidence >= 0.8
+    assert found.rerun is None
+    # 20 MB were taken at most, and 2 MB beside 19 in the middle of the last page: 21 MB above.
+    assert found.base == 21 * MB
+    assert found.bytes_share(found.main) == pytest.approx(19 / 21)
+
+
+def test_without_a_capture_a_leak_is_a_leak_and_the_capture_would_decide(verdict):
+    found = verdict(LEAK)
+    assert found.main.number == 1
+    assert found.confidence < 0.8
+    assert found.rerun.options == {"engine": "sampled", "capture": True}
+
+
+def test_half_of_the_bytes_each_give_two_kinds_their_shares(verdict):
+    found = verdict(LEAK.but(held=(Holder(12 * MB, DOCUMENT), Holder(4 * MB, REGISTRY))))
+    assert found.main.number == 1
+    assert found.main.bytes == 19 * MB * 12 // 16
+    assert [(other.number, other.bytes) for other in found.stacked] == [(12, 19 * MB * 4 // 16)]
+
+
+def test_crumbs_are_no_leak(verdict):
+    # 13 kB a page for 20 pages, as a reader that keeps what it has parsed does.
+    found = verdict(Run(python=leak(13_000), held=holder(DOCUMENT, 247_000)))
+    assert found.main.number == 0
+    assert found.confidence >= 0.8
+
+
+def test_a_release_call_in_the_loop_makes_it_a_call_without_effect(verdict):
+    # given a loop that closes each page before it is used for the last time
+    source = {
+        LOAD.file: {
+            11: "    for page in pdf.pages:",
+            12: "        words = page.extract_words()",
+            13: "        page.close()",
+            14: "        text = page.extract_text()",
+        }
+    }
+    found = verdict(LEAK.but(held=holder(DOCUMENT), source=source))
+    assert found.main.number == 2
+    assert found.main.bytes == LEFT
+    assert "`page.close()`" in found.main.evidence[0]
+    assert 1 in [other.number for other in found.alternatives]
+
+
+def test_what_closes_the_document_after_the_loop_is_no_release_of_its_pages(verdict):
+    source = {
+        LOAD.file: {
+            11: "    for page in pdf.pages:",
+            12: "        text = page.extract_text()",
+            13: "    pdf.close()",
+        }
+    }
+    assert verdict(LEAK.but(held=holder(DOCUMENT), source=source)).main.number == 1
+
+
+def test_failed_pages_alone_keep_their_memory(verdict):
+    # given every fifth page of 20 failing, each with 5 MB in its frames
+    failed = (5, 10, 15, 20)
+
+    def python(page):
+        return {number: 5 * MB for number in failed if number <= page}
+
+    found = verdict(Run(python=python, during=lambda page: 5 * MB, failed=failed))
+    assert found.main.number == 11
+    assert found.main.bytes == 15 * MB  # the newest, page 20, does not count
+    assert "3 failed pages left 5.0 MB each" in found.main.evidence[0]
+
+
+def test_failed_pages_that_let_go_are_no_trouble(verdict):
+    run = Run(python=lambda page: {}, failed=(5, 10, 15))
+    assert verdict(run).main.number == 0
+
+
+def test_a_cache_that_is_full_is_bounded(verdict):
+    found = verdict(Run(python=band(8, 1 * MB), held=holder(CACHED, 8 * MB, units=8)))
+    assert found.main.number == 13
+    assert found.main.bytes == 7 * MB  # of the 8 newest pages all but the last
+    assert "newest 8 pages of 20" in found.main.evidence[1]
+
+
+def test_two_pages_of_read_ahead_are_no_cache(verdict):
+    assert verdict(Run(python=band(2, 1 * MB))).main.number == 0
+
+
+def test_a_queue_grows_without_a_capture(verdict):
+    # given a consumer that takes one page while two are produced
+    def python(page):
+        return dict.fromkeys(range(page // 2 + 1, page + 1), 1 * MB)
+
+    found = verdict(Run(pages=40, python=python))
+    assert found.main.number == 18
+    assert found.main.bytes == 19 * MB  # pages 21 to 40 but the last
+    assert "5, 10, 15, 20" in found.main.evidence[0]
+
+
+def test_documents_one_after_the_other_are_no_queue(verdict):
+    # given documents of 8 pages whose memory goes when the next one is opened
+    def python(page):
+        first = (page - 1) // 8 * 8 + 1
+        return dict.fromkeys(range(max(1, first), page + 1), 1 * MB)
+
+    found = verdict(Run(pages=32, python=python))
+    assert found.main.number == 0
+
+
+def test_a_large_result_is_what_the_document_costs(verdict):
+    found = verdict(LEAK.but(held=holder(COLLECTED, type="builtins.str")))
+    assert found.main.number == 15
+    assert found.main.bytes == LEFT
+
+
+def test_a_small_result_is_no_trouble(verdict):
+    # 20 kB of text a page, as a loader returns that keeps what it was asked for
+    run = Run(python=leak(20_000), held=holder(COLLECTED, 380_000, type="builtins.str"))
+    assert verdict(run).main.number == 0
+
+
+def test_objects_without_a_referrer_that_survive_everything(verdict):
+    found = verdict(LEAK.but(held=holder(UNREFERRED)))
+    assert found.main.number == 6
+    assert found.main.bytes == LEFT
+
+
+def test_objects_without_a_referrer_that_go_with_the_result(verdict):
+    # the loader's caller held them, outside of everything that a capture sees
+    steps = (("result released", 20 * MB, 20 * MB, 20),)
+    assert verdict(LEAK.but(held=holder(UNREFERRED), steps=steps)).main.number != 6
+
+
+def test_the_fix_is_that_of_the_library_that_was_called(verdict):
+    found = verdict(LEAK.but(held=holder(DOCUMENT)))
+    assert OBJECTS in found.suspects[0].stack
+    assert found.fix[0].startswith("pdfplumber: page.close()")
+    miner = Frame("/srv/venv/lib/python3.11/site-packages/pdfminer/layout.py", 9, "LTChar")
+    deeper = verdict(LEAK.but(held=holder(DOCUMENT), stack=(LOAD, OBJECTS, miner)))
+    assert deeper.fix[0].startswith("pdfplumber: page.close()")
+
+
+def test_the_capture_that_saw_a_holder_counts_more_than_a_later_one_that_saw_garbage(verdict):
+    # given a document that is closed after its last page: what it held is garbage in cycles then
+    steps = (("collection", 20 * MB, 20 * MB, 400),)
+    held = (Holder(9 * MB, DOCUMENT, at_page=12), Holder(19 * MB, UNREFERRED))
+    found = verdict(LEAK.but(held=held, steps=steps))
+    assert found.main.number == 1
+    assert found.main.bytes == LEFT
+
+
+def test_one_variable_does_not_explain_the_memory_of_twenty_pages(verdict):
+    # given a loop's variable that holds the newest of them, and a capture that found no one else
+    variable = (Link("module", root="module", name="__main__"), Link("builtins.bytes", ".page"))
+    found = verdict(LEAK.but(held=holder(variable, alike=1)))
+    assert found.main.number == 6
+    assert "found nobody" in found.main.evidence[1]
+
+
+def test_garbage_that_a_young_collection_frees_before_the_settlement_did_wait(tmp_path):
+    # given pages in cycles that nobody refers to, all gone when the settlement begins
+    run = LEAK.but(held=holder(UNREFERRED), steps=(("collection", 0, 20 * MB, 400),))
+    with RecordingReader(write(tmp_path / "run.p87", run)) as reader:
+        found = judge(reader)
+    assert found.main.number == 7
+    assert found.main.bytes == LEFT
+
+
+def test_suspects_that_came_with_an_import_are_none(verdict):
+    importing = Frame("<frozen importlib._bootstrap>", 241, "_call_with_frames_removed")
+    found = verdict(Run(held=holder(REGISTRY), stack=(importing,)))
+    assert found.main.number == 0
+    assert found.suspects == ()

@@ -1,0 +1,91 @@
+"""The verdict in text and JSON, the table of kinds, and what is known of libraries."""
+
+import json
+
+import pytest
+from births import MB, leak
+from kinds_runs import LOAD, Holder, Link, Run, write
+
+from diagnostics.analysis.kinds import KINDS, judge
+from diagnostics.analysis.kinds.libraries import advice, libraries
+from diagnostics.analysis.kinds.rules import RULES
+from diagnostics.analysis.suspects import suspects_json
+from diagnostics.analysis.verdict_text import suspect_lines, verdict_json, verdict_lines
+from diagnostics.recording.reader import RecordingReader
+
+CHAIN = (
+    Link("frame", root="frame", name="load"),
+    Link("pdfplumber.pdf.PDF", ".pdf"),
+    Link("builtins.list", ".pages"),
+    Link("pdfplumber.page.Page", "[3]"),
+)
+
+
+@pytest.fixture
+def judged(tmp_path):
+    run = Run(python=leak(1 * MB), held=(Holder(19 * MB, CHAIN, type="pdfplumber.page.Page"),))
+    with RecordingReader(write(tmp_path / "run.p87", run)) as reader:
+        return judge(reader)
+
+
+def test_every_kind_has_a_title_a_fix_and_a_rule():
+    assert list(KINDS) == list(range(20))
+    assert set(RULES) == set(range(1, 20))
+    assert all(row.title and row.fix for row in KINDS.values() if row.number)
+
+
+def test_every_entry_of_the_libraries_is_about_kinds_that_exist():
+    assert {kind for entry in libraries() for kind in entry.kinds} <= set(KINDS)
+    assert all(entry.call and entry.hint and entry.package for entry in libraries())
+
+
+def test_the_first_library_that_has_advice_gives_it():
+    assert advice(1, ["numpy", "pdfplumber", "pypdf"])[0].startswith("pdfplumber: page.close()")
+    assert advice(1, ["numpy"]) == []
+
+
+def test_the_json_form_holds_the_contract(judged):
+    found = verdict_json(judged)
+    assert json.loads(json.dumps(found)) == found
+    assert found["kind"] == 1
+    assert found["title"] == "per-unit cache kept on the document"
+    assert found["confidence"] == 0.9
+    assert found["bytes_share"] == pytest.approx(19 / 21, abs=1e-4)
+    assert found["alternatives"] == []
+    assert found["fix"][0].startswith("pdfplumber: page.close()")
+
+
+def test_the_suspects_say_who_allocated_and_who_holds(judged):
+    [suspect] = suspects_json(judged.suspects)
+    assert suspect["bytes"] == 19 * MB
+    assert suspect["blocks"] == 100
+    assert suspect["birth_units"] == {"first": 1, "last": 20, "count": 20}
+    assert {"file": LOAD.file, "line": 12, "function": "load"} in suspect["stack"]
+    assert [(holder["role"], holder["name"]) for holder in suspect["holders"]] == [
+        ("frame", "load"),
+        ("holder", "pdf"),
+        ("holder", "pages"),
+        ("object", "[3]"),
+    ]
+
+
+def test_the_terminal_says_it_all(judged):
+    text = "\n".join([*verdict_lines(judged), *suspect_lines(judged)])
+    assert "Per-unit cache kept on the document (sure): 19.0 MB, 90.5 % of" in text
+    assert "page.close()  # after its last use" in text
+    assert "19.0 MB in 100 Page, born in pages 1-20" in text
+    assert "held by `pdf` (frame load) → `.pages` list → `[3]` Page (9 like it)" in text
+
+
+def test_what_the_evidence_does_not_decide_is_said(tmp_path):
+    # given a third of the pages holding 2 MB each, and nobody who looked at who holds them
+    def python(page):
+        return {number: 2 * MB for number in range(1, page + 1) if number % 3 == 0}
+
+    with RecordingReader(write(tmp_path / "run.p87", Run(pages=30, python=python))) as reader:
+        judgement = judge(reader)
+    text = "\n".join(verdict_lines(judgement))
+    assert judgement.main.number == 0
+    assert "The evidence does not decide" in text
+    assert "9 of 30 still held 18.0 MB" in text  # pages 3 to 27; the newest does not count
+    assert judgement.rerun.options == {"engine": "sampled", "capture": True}

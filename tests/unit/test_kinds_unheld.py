@@ -1,0 +1,255 @@
+"""Kinds of memory that nobody in Python holds, or that is not Python's; and the document's own."""
+
+from itertools import count
+
+import pytest
+from births import MB, leak
+from kinds_runs import Holder, Link, Run, write
+
+from diagnostics.analysis.kinds import judge
+from diagnostics.recording.model import Frame
+from diagnostics.recording.reader import RecordingReader
+
+LEAK = Run(python=leak(1 * MB))
+TABLES = (
+    Link("module", root="module", name="__main__"),
+    Link("builtins.list", ".tables"),
+    Link("camelot.core.Table", "[0]"),
+    Link("builtins.dict", ".__dict__"),
+)
+FINALIZERS = (
+    Link("builtins.type", root="class", name="weakref.finalize"),
+    Link("builtins.dict", "._registry"),
+    Link("pypdfium2.PdfDocument", "[value]"),
+)
+
+
+@pytest.fixture
+def verdict(tmp_path):
+    runs = count()
+
+    def of(run):
+        with RecordingReader(write(tmp_path / f"{next(runs)}.p87", run)) as reader:
+            return judge(reader)
+
+    return of
+
+
+# -- cycles ------------------------------------------------------------------------------------
+
+
+def test_what_only_a_collection_frees_was_waiting_for_it(verdict):
+    steps = (("collection", 19 * MB, 19 * MB, 380),)
+    found = verdict(LEAK.but(steps=steps))
+    assert found.main.number == 7
+    assert found.main.bytes == 19 * MB
+    assert "380 objects" in found.main.evidence[0]
+
+
+def test_what_was_held_until_the_result_went_did_not_wait(verdict):
+    # given trees full of cycles that a list held: only the collection frees them, afterwards
+    steps = (("collection", 19 * MB, 19 * MB, 380),)
+    value = (
+        Link("module", root="module", name="__main__"),
+        Link("builtins.list", ".headings"),
+        Link("bs4.element.NavigableString", "[0]"),
+        Link("bs4.element.Tag", ".parent"),
+    )
+    found = verdict(LEAK.but(steps=steps, held=(Holder(19 * MB, value),)))
+    assert found.main.number == 3
+    assert 7 not in [other.number for other in found.stacked]
+
+
+# -- native ------------------------------------------------------------------------------------
+
+
+def per_page(size):
+    return lambda page: size * page
+
+
+def test_native_memory_that_goes_with_its_handles(verdict):
+    # 5 MB a page: 18 pages after the warm-up of two hold 90 MB; letting go frees all of it
+    run = Run(
+        python=leak(20_000),
+        native=per_page(5 * MB),
+        held=(Holder(400_000, TABLES),),
+        steps=(("result released", 100 * MB, 400_000, 40),),
+    )
+    found = verdict(run)
+    assert found.main.number == 4
+    assert found.main.bytes == 90 * MB
+    assert "5.0 MB a page" in found.main.evidence[0]
+
+
+def test_native_memory_that_nothing_of_pythons_gives_back(verdict):
+    found = verdict(Run(native=per_page(5 * MB)))
+    assert found.main.number == 5
+    assert found.main.bytes == 90 * MB
+
+
+def test_native_memory_up_to_a_cap(verdict):
+    found = verdict(Run(pages=40, native=lambda page: min(page, 20) * 5 * MB))
+    assert found.main.number == 5
+    assert found.main.bytes == 90 * MB  # 100 less the 10 of the warm-up
+    assert any("came to a cap" in line for line in found.main.evidence)
+
+
+def test_native_memory_of_a_few_megabytes_is_no_trouble(verdict):
+    assert verdict(Run(native=per_page(500_000))).main.number == 0
+
+
+def test_handles_in_a_registry_are_the_registrys_trouble(verdict):
+    # 44 kB a document in native memory, held through finalizers that never run: 98 x 44 kB
+    run = Run(pages=100, native=per_page(44_000), held=(Holder(150_000, FINALIZERS),))
+    found = verdict(run)
+    assert found.main.number == 12
+    assert found.main.bytes == 98 * 44_000
+    assert found.fix[0].startswith(("pypdfium2: ", "weakref: "))
+
+
+def test_a_models_library_that_grows(verdict):
+    tokenizers = Frame(
+        "/srv/venv/lib/python3.11/site-packages/tokenizers/__init__.py", 80, "encode"
+    )
+    found = verdict(Run(native=per_page(6 * MB), stack=(tokenizers,), python=leak(1)))
+    assert found.main.number == 19
+    assert found.main.bytes == 18 * 6 * MB
+
+
+def test_children_that_grow(verdict):
+    found = verdict(Run(children=per_page(4 * MB)))
+    assert found.main.number == 17
+    assert found.main.bytes == 18 * 4 * MB
+    assert found.main.bytes == 72 * MB
+
+
+def test_children_that_stay_as_they_are(verdict):
+    assert verdict(Run(children=lambda page: 1 * MB)).main.number == 0
+
+
+# -- freed -------------------------------------------------------------------------------------
+
+
+def free_after(size, page):
+    return lambda now: size if now >= page else 0
+
+
+def test_what_malloc_trim_gives_back(verdict):
+    run = Run(free=free_after(80 * MB, 10), steps=(("malloc_trim", 78 * MB, 0, 0),))
+    found = verdict(run)
+    assert found.main.number == 8
+    assert found.main.bytes == 78 * MB
+
+
+def test_free_memory_that_cannot_be_given_back(verdict):
+    run = Run(free=free_after(80 * MB, 10), steps=(("malloc_trim", 1 * MB, 0, 0),))
+    found = verdict(run)
+    assert found.main.number == 9
+    assert found.main.bytes == 79 * MB
+
+
+def test_arenas_that_are_nearly_empty(verdict):
+    found = verdict(Run(arenas=free_after(80 * MB, 10)))
+    assert found.main.number == 10
+    assert found.main.bytes == 80 * MB
+
+
+def test_free_memory_that_the_next_page_uses_again(verdict):
+    # given 100 MB of native memory in use in most pages, and 40 MB of it free in the end
+    run = Run(
+        native=lambda page: 0 if page in (0, 20) else 100 * MB,
+        free=lambda page: 40 * MB if page == 20 else 0,
+        steps=(("malloc_trim", 40 * MB, 0, 0),),
+    )
+    assert verdict(run).main.number == 0
+
+
+def test_the_aftermath_of_a_leak_comes_after_the_leak(verdict):
+    # given 10 MB a page that the document holds; released, they stay in malloc until it is trimmed
+    document = (Link("frame", root="frame", name="load"), Link("pdf.PDF", ".pdf"), Link("pdf.Page"))
+    run = Run(
+        python=leak(10 * MB),
+        during=lambda page: 12 * MB,
+        held=(Holder(190 * MB, document),),
+        steps=(("result released", 0, 200 * MB, 20), ("malloc_trim", 195 * MB, 0, 0)),
+    )
+    found = verdict(run)
+    assert found.main.number == 1
+    assert [other.number for other in found.stacked] == [8]
+
+
+# -- the document -------------------------------------------------------------------------------
+
+
+def test_one_page_that_needs_far_more(verdict):
+    found = verdict(Run(peak=lambda page: 90 * MB if page == 13 else 2 * MB))
+    assert found.main.number == 14
+    assert found.main.bytes == 90 * MB
+    assert "page 13" in found.main.evidence[0]
+
+
+def test_the_first_page_fills_caches(verdict):
+    assert verdict(Run(peak=lambda page: 90 * MB if page == 1 else 2 * MB)).main.number == 0
+
+
+def test_a_page_that_needs_a_little_more(verdict):
+    assert verdict(Run(peak=lambda page: 9 * MB if page == 13 else 1 * MB)).main.number == 0
+
+
+def test_a_document_that_is_loaded_at_once(verdict):
+    run = Run(python=lambda page: {0: 60 * MB}, document={"bytes": 2 * MB})
+    found = verdict(run)
+    assert found.main.number == 15
+    assert found.main.bytes == 60 * MB
+    assert "30 times less" in found.main.evidence[1]
+
+
+def test_imports_are_not_the_document(verdict):
+    importing = Frame("<frozen importlib._bootstrap>", 241, "_call_with_frames_removed")
+    run = Run(python=lambda page: {0: 60 * MB}, stack=(importing,))
+    assert verdict(run).main.number == 0
+
+
+def test_a_document_that_is_large_itself_is_not_materialised(verdict):
+    run = Run(python=lambda page: {0: 60 * MB}, document={"bytes": 50 * MB})
+    assert verdict(run).main.number == 0
+
+
+def test_rows_as_wide_as_the_declared_range(verdict):
+    # given one block of 131,072 bytes for each row: 16,384 cells
+    row = Frame("/srv/venv/lib/python3.11/site-packages/openpyxl/worksheet/_read_only.py", 130, "")
+    run = Run(pages=30, python=lambda page: {}, during=lambda page: 131_072, stack=(row,))
+    grown = run.but(native=lambda page: 30 * MB, pages=30)
+    found = verdict(grown)
+    assert found.main.number == 16
+    assert "16,384 cells" in found.main.evidence[0]
+    assert "reset_dimensions" in found.fix[0]
+
+
+def test_rows_of_a_usual_width(verdict):
+    row = Frame("/srv/venv/lib/python3.11/site-packages/openpyxl/worksheet/_read_only.py", 130, "")
+    run = Run(during=lambda page: 8_000, stack=(row,), native=lambda page: 30 * MB)
+    assert verdict(run).main.number == 0
+
+
+# -- nothing ------------------------------------------------------------------------------------
+
+
+def test_a_healthy_run(verdict):
+    found = verdict(Run())
+    assert found.main.number == 0
+    assert found.confidence >= 0.8
+    assert found.fix == ()
+    assert found.rerun is None
+
+
+def test_a_healthy_run_that_was_not_settled_could_be_surer(verdict):
+    found = verdict(Run(steps=None))
+    assert found.main.number == 0
+    assert found.rerun.options == {"settle": True}
+
+
+def test_three_pages_are_too_few(verdict):
+    found = verdict(Run(pages=3, python=leak(1 * MB)))
+    assert found.main.number == 0
+    assert found.confidence <= 0.2

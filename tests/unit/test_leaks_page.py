@@ -1,0 +1,411 @@
+"""What the Leaks page and the Overview say, and the tables and figures behind them."""
+
+from pathlib import Path
+
+import pytest
+from births import MAIN, MB, OBJECTS, S, leak
+from hand_built import build
+from kinds_runs import Holder, Link, Run, write
+from streamlit.testing.v1 import AppTest
+
+from diagnostics.analysis.drops import Drop
+from diagnostics.analysis.held_graph import Step, read_graph, steps
+from diagnostics.analysis.stacks import Stacks
+from diagnostics.analysis.suspect_table import suspect_table
+from diagnostics.analysis.suspects import best_capture, suspects_of
+from diagnostics.analysis.type_counts import (
+    CountMark,
+    TypeCourse,
+    count_marks,
+    course_table,
+    type_courses,
+)
+from diagnostics.figures.drops import mark_drops
+from diagnostics.figures.holders import HolderEdge, holder_view
+from diagnostics.figures.object_types import types_over_units
+from diagnostics.figures.theme import framed
+from diagnostics.recording.model import (
+    Capture,
+    ChainLink,
+    HeldObject,
+    Outcome,
+    Reference,
+    Suspect,
+    UnitRow,
+)
+from diagnostics.recording.reader import RecordingReader
+from diagnostics.recording.writer import RecordingWriter
+from pages.common.prose import code, prose
+from pages.components.holders.component import encode
+from pages.overview import rerun
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("PAGE87_RECORDINGS", str(tmp_path))
+    monkeypatch.chdir(ROOT)
+    monkeypatch.syspath_prepend(str(ROOT))
+    return tmp_path
+
+
+def shown(page, recording):
+    app = AppTest.from_file(str(ROOT / "pages/router/script.py"), default_timeout=30)
+    app.query_params["recording"] = recording
+    app.run()
+    app.switch_page(f"../{page}/page.py").run()
+    assert not app.exception, app.exception
+    return app
+
+
+def texts(app):
+    return "\n".join(element.value for element in (*app.markdown, *app.caption))
+
+
+# -- a graph that can be counted with a pencil -----------------------------------------------------
+
+MODULE, CACHE, CHUNK, WORDS, INDEX, SHAPE, ALONE, LOST = range(1, 9)
+
+
+def held(key, kind, name="", size=64, count=1, root="", unit=None, site=None, file="", line=0):
+    return HeldObject(1, key, kind, name, size, count, root, unit, site, file, line)
+
+
+def write_graph(path):
+    """``module app -> CACHE -> [7] Chunk -> .words str``; an Index refers to the chunk and has a
+    shape. Two objects refer to each other and are not reached from the chain."""
+    writer = RecordingWriter(path, {"settings": {"engine": "sampled"}})
+    site = writer.site([MAIN, OBJECTS])
+    writer.put_units([UnitRow(1, "page", "page 1", S, 2 * S, "finished")])
+    wrong = {CHUNK, WORDS}
+    writer.put_capture(
+        Capture(1, 2 * S, 1, "end of the run", 5_000_000, 900, True, ""),
+        [
+            Suspect(1, 1, site, "builtins.str", 3 * MB, 2_000, 1, 1, 1, 1.0),
+            Suspect(1, 2, None, "app.Node", MB, 10, 1, 1, 1, 0.5),
+        ],
+        [
+            held(MODULE, "builtins.module", "app", root="module", file="/srv/app.py"),
+            held(CACHE, "builtins.dict", "CACHE"),
+            held(CHUNK, "app.Chunk", count=40),
+            held(WORDS, "builtins.str", size=114, count=4_000, unit=1, site=site),
+            held(INDEX, "app.Index"),
+            held(SHAPE, "builtins.tuple"),
+            held(ALONE, "builtins.list"),
+            held(LOST, "builtins.list"),
+        ],
+        [
+            Reference(1, MODULE, CACHE, ".CACHE"),
+            Reference(1, CACHE, CHUNK, "[7]"),
+            Reference(1, CHUNK, WORDS, ".words"),
+            Reference(1, INDEX, CHUNK, ".newest"),
+            Reference(1, INDEX, SHAPE, ".shape"),
+            Reference(1, ALONE, LOST, "[0]"),
+            Reference(1, LOST, ALONE, "[0]"),
+        ],
+        [
+            ChainLink(1, 1, 1, place, key, 6, key in wrong)
+            for place, key in enumerate((MODULE, CACHE, CHUNK, WORDS))
+        ],
+    )
+    writer.put_outcome(Outcome("finished", "The loader returned.", 3 * S, 1))
+    writer.close()
+    return path
+
+
+@pytest.fixture
+def reader(tmp_path):
+    with RecordingReader(write_graph(tmp_path / "graph.p87")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def graph(reader):
+    return read_graph(reader, reader.captures()[0])
+
+
+@pytest.fixture
+def view(reader, graph):
+    return holder_view(graph, graph.chains[1][0], Stacks(reader.sites()))
+
+
+def test_a_chain_is_told_step_by_step_with_its_likely_wrong_references(graph):
+    assert steps(graph, graph.chains[1][0]) == [
+        Step("", "module app", "app.py", False),
+        Step(".CACHE", "dict", "", False),
+        Step("[7]", "Chunk", "one of 40", True),
+        Step(".words", "str", "4,000 objects alike", True),
+    ]
+
+
+def test_the_chain_that_stands_for_most_others_comes_first(tmp_path):
+    chain = [Link("builtins.module", root="module", name="app"), Link("app.Chunk", ".chunk")]
+    path = write(tmp_path / "run.p87", Run(held=[Holder(MB, chain, alike=2)]))
+    with RecordingReader(path) as reader:
+        assert [len(links) for links in read_graph(reader, reader.captures()[0]).chains[1]] == [2]
+
+
+def test_the_picture_has_what_can_be_reached_and_starts_with_the_chain(view):
+    assert view.chain == (MODULE, CACHE, CHUNK, WORDS)
+    assert {node.id for node in view.nodes} == {MODULE, CACHE, CHUNK, WORDS, INDEX, SHAPE}
+    assert [edge for edge in view.edges if edge.likely_wrong] == [
+        HolderEdge(CACHE, CHUNK, "[7]", True),
+        HolderEdge(CHUNK, WORDS, ".words", True),
+    ]
+    assert view.words == "`CACHE` (module app) -> `Chunk[7]` -> 4,000 `str`"
+
+
+def test_a_box_says_what_is_known_of_its_object(view):
+    nodes = {node.id: node for node in view.nodes}
+    root, words = nodes[MODULE], nodes[WORDS]
+    assert (root.lead, root.title, root.note, root.root) == ("module", "app", "app.py", True)
+    assert (words.lead, words.title, words.note) == ("", "str", "4,000 × 114 B")
+    assert words.facts == (
+        ("Type", "builtins.str"),
+        ("Own size", "114 B each"),
+        ("Alike", "4,000 objects"),
+        ("Born in", "page 1"),
+    )
+    assert view.stacks[words.stack] == (
+        "pdfplumber/page.py:412 in objects",
+        "app/ingest.py:9 in main",
+    )
+
+
+def test_what_the_browser_gets_is_plain_json(view):
+    data = encode(view)
+    assert data["chain"] == [1, 2, 3, 4]
+    assert data["nodes"][0][:5] == [1, "module", "app", "app.py", True]
+    assert [CACHE, CHUNK, "[7]", True] in data["edges"]
+    assert len(data["stacks"]) == 1
+
+
+def test_the_table_names_what_people_can_change(reader):
+    capture = best_capture(reader)
+    table = suspect_table(suspects_of(reader, capture, Stacks(reader.sites())))
+    assert table.to_dict("records") == [
+        {
+            "alive": "3.0 MB",
+            "share": 75.0,
+            "what": "2,000 str",
+            "born in": "page 1",
+            "steadiness": 100.0,
+            "allocated in": "app/ingest.py:9 in main",  # not the library's line below it
+            "held by": "CACHE of module app",
+        },
+        {
+            "alive": "1.0 MB",
+            "share": 25.0,
+            "what": "10 Node",
+            "born in": "page 1",
+            "steadiness": 50.0,
+            "allocated in": "not known",
+            "held by": "not found",
+        },
+    ]
+
+
+# -- types -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counted(tmp_path):
+    """Pages 1 to 3, counted at the ends of 1 and 2 and after the run: a chunk a page more, twice as
+    many at the end; lists come and go; dicts become fewer."""
+    writer = RecordingWriter(tmp_path / "types.p87", {})
+    chunk, plain, other = map(writer.type_id, ("app.Chunk", "list", "dict"))
+    writer.put_units([UnitRow(n, "page", f"page {n}", n * S, (n + 1) * S) for n in (1, 2, 3)])
+    for t_ns, unit, counts in [
+        (2 * S, 1, (100, 50, 9)),
+        (3 * S, 2, (200, 40, 8)),
+        (5 * S, 0, (400, 60, 7)),
+    ]:
+        keyed = zip((chunk, plain, other), counts, strict=True)
+        writer.add_frame("types", t_ns, unit, {key: (count,) for key, count in keyed})
+    writer.put_outcome(Outcome("finished", "The loader returned.", 5 * S, 3))
+    writer.close()
+    with RecordingReader(tmp_path / "types.p87") as reader:
+        yield reader
+
+
+def test_types_are_followed_since_the_first_count(counted):
+    marks = count_marks(counted)
+    assert marks == [CountMark(2 * S, 1, 2), CountMark(3 * S, 2, 3), CountMark(5 * S, 0, 3)]
+    courses = type_courses(counted, marks)
+    assert courses == [TypeCourse("app.Chunk", (100, 200, 400)), TypeCourse("list", (50, 40, 60))]
+    assert [course.growth for course in courses] == [300, 10]
+    assert [course.steadiness for course in courses] == [1, 0.5]
+
+
+def test_types_are_followed_since_a_later_unit(counted):
+    courses = type_courses(counted, count_marks(counted)[1:])
+    assert courses == [TypeCourse("app.Chunk", (200, 400)), TypeCourse("list", (40, 60))]
+    assert course_table(courses).iloc[0].tolist() == ["app.Chunk", "200", "400", "+200", 100]
+
+
+def test_one_count_tells_no_growth(counted):
+    assert type_courses(counted, count_marks(counted)[:1]) == []
+
+
+def test_the_last_count_stands_at_the_newest_unit(counted):
+    marks = count_marks(counted)
+    figure = types_over_units(type_courses(counted, marks), marks)
+    chunk = figure.data[0]
+    assert list(chunk.x) == [1, 2, 3]
+    assert list(chunk.y) == [0, 100, 300]
+    assert chunk.text[1] == "app.Chunk<br>+100 to 200 at the end of page 2"
+    assert chunk.text[2] == "app.Chunk<br>+300 to 400 outside any page, at 5.0 s"
+    assert figure.layout.title.text == "More objects than at the end of page 1, by type"
+
+
+def test_a_drop_says_what_freed_it():
+    figure = framed("Memory over time", "time (s)", "memory (bytes)", dark=False)
+    mark_drops(
+        figure,
+        [
+            Drop(S, 2 * S, 9 * MB, 4 * MB, 0, "reference count", True),
+            Drop(3 * S, 4 * S, 9 * MB, 2 * MB, 5_000, "collector", False),
+        ],
+    )
+    collected, counted = figure.data
+    assert (collected.name, counted.name) == ("drop by collector", "drop by reference count")
+    assert (list(counted.x), list(counted.y)) == ([2], [4 * MB])
+    assert counted.text[0] == "9.0 MB to 4.0 MB at 2.0 s: freed by the reference count"
+    assert "collections freed 5,000 objects meanwhile" in collected.text[0]
+    assert collected.text[0].endswith("estimated: both may have had a part")
+
+
+# -- words from a recording ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown"),
+    [
+        ("held by `pdf`", "held by `pdf`"),
+        ("![x](http://a/b)", r"\!\[x\]\(http\://a/b\)"),
+        ("a `b ![c](d)` e", "a `b ![c](d)` e"),
+        ("a lone ` here", r"a lone \` here"),
+        ("<img src=x>\n:red[y]", r"\<img src\=x\> \:red\[y\]"),
+    ],
+)
+def test_names_in_sentences_are_code_and_nothing_else_is_markdown(text, markdown):
+    assert prose(text) == markdown
+
+
+def test_code_cannot_be_left_by_a_backtick():
+    assert code("a`b") == "``a`b``"
+    assert code("`![x](y)`") == "`` `![x](y)` ``"
+
+
+# -- the pages -------------------------------------------------------------------------------------
+
+
+def test_without_a_capture_the_page_says_what_to_do(folder):
+    build(folder / "built.p87")
+    app = shown("leaks", "built.p87")
+    assert any("holds no capture" in info.value for info in app.info)
+    assert any("Record it again" in info.value for info in app.info)
+
+
+def test_the_leaks_page_shows_stack_and_chain_of_the_first_suspect(folder):
+    write_graph(folder / "graph.p87")
+    app = shown("leaks", "graph.p87")
+    said = texts(app)
+    assert prose("3.0 MB in 2,000 str, born in page 1") in said
+    assert "- **`app/ingest.py:9 in main`**\n- `pdfplumber/page.py:412 in objects`" in said
+    assert "1. `[7]` → **Chunk** · one of 40 :red-badge[likely wrong]" in said
+
+
+def test_the_types_view_starts_at_the_first_count(folder):
+    build(folder / "built.p87")
+    app = shown("leaks", "built.p87")
+    app.segmented_control(key="leaks-view").set_value("types").run()
+    assert not app.exception
+    assert app.dataframe[0].value["type"].tolist() == ["pdfminer.layout.LTChar", "list"]
+
+
+LEAK = Run(
+    python=leak(MB),
+    held=[
+        Holder(
+            19 * MB,
+            [
+                Link("builtins.frame", root="frame", name="load"),
+                Link("app.Document", "document", name="document"),
+                Link("builtins.list", ".pages"),
+                Link("builtins.bytes", "[3]"),
+            ],
+        )
+    ],
+)
+
+
+def test_the_overview_opens_with_the_verdict_its_evidence_and_the_fix(folder):
+    write(folder / "leak.p87", LEAK)
+    app = shown("overview", "leak.p87")
+    said = texts(app)
+    assert said.index("Per\\-unit cache kept on the document") < said.index("What to do")
+    assert any(metric.label == "This explains" for metric in app.metric)
+    assert "Release each unit after its last use" in said
+
+
+def test_nothing_wrong_is_a_verdict_too(folder):
+    write(folder / "fine.p87", Run())
+    app = shown("overview", "fine.p87")
+    assert "Nothing wrong :green-badge[sure]" in texts(app)
+    assert not any(metric.label == "This explains" for metric in app.metric)
+
+
+def write_unmeasured(path, document):
+    """Five pages of a document with the engine off: nobody knows what they left behind."""
+    meta = {
+        "command": f"page87 run --loader pypdf --engine none {document}",
+        "document": {"name": document.name, "loader": "pypdf"},
+        "settings": {"engine": "none"},
+    }
+    writer = RecordingWriter(path, meta)
+    writer.put_units(
+        [UnitRow(n, "page", f"page {n}", n * S, (n + 1) * S, "finished") for n in range(1, 6)]
+    )
+    writer.put_outcome(Outcome("finished", "The loader returned.", 7 * S, 5))
+    writer.close()
+
+
+def fields_after_the_button(recording):
+    app = shown("overview", recording)
+    assert "What would decide" in texts(app)
+    app.button(key="rerun").click().run()
+    assert not app.exception
+    assert [title.value for title in app.title] == ["Record"]
+    return app
+
+
+def test_the_measurement_that_decides_leads_to_the_form_filled_in(folder):
+    pytest.importorskip("diagnostics.probes._heap", reason="the sampled engine was not built")
+    write_unmeasured(folder / "off.p87", ROOT / "sample_docs" / "annual-report.pdf")
+    app = fields_after_the_button("off.p87")
+    assert app.selectbox(key="engine").value == "sampled"
+    assert app.selectbox(key="sample").value == "annual-report.pdf"
+    assert app.selectbox(key="loader-for-.pdf").value == "pypdf"
+
+
+def test_only_what_the_record_page_can_do_is_offered():
+    assert rerun.can_make({"settle": True})
+    assert rerun.can_make({"where": "child"})
+    assert not rerun.can_make({"collector": True})
+    assert not rerun.can_make({"strategy": "stream"})
+
+
+def test_a_document_of_ones_own_is_filled_in_by_its_path(folder):
+    document = folder / "mine.pdf"
+    document.write_bytes(b"%PDF-1.4")
+    write_unmeasured(folder / "off.p87", document)
+    app = fields_after_the_button("off.p87")
+    assert app.text_input(key="path").value == str(document)
+
+
+def test_a_document_that_is_gone_is_left_to_the_reader(folder):
+    write_unmeasured(folder / "off.p87", folder / "gone.pdf")
+    app = fields_after_the_button("off.p87")
+    assert app.selectbox(key="sample").value == "annual-report.pdf"  # as on a fresh form
