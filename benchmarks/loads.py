@@ -81,7 +81,7 @@ class Load(NamedTuple):
 
 LOADS: dict[str, Load] = {
     "pypdf": Load(pypdf, 4, 1),
-    "pdfplumber": Load(pdfplumber, 4, 1),
+    "pdfplumber": Load(pdfplumber, 8, 1),
     "python-docx": Load(python_docx, 16, 2),
     "markdown-it-py": Load(markdown_it, 16, 2),
     "JSON parsing": Load(json_parsing, 12, 2),

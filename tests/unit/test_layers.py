@@ -21,6 +21,16 @@ FORBIDDEN = {
     | DOCUMENT_LIBRARIES
     | {f"diagnostics.{part}" for part in ("recorder", "launch", "loaders")}
     | {f"diagnostics.{part}" for part in ("analysis", "figures", "cli", "recording.reader")},
+    "diagnostics/holders": HEAVY
+    | DOCUMENT_LIBRARIES
+    | {f"diagnostics.{part}" for part in ("recorder", "scribe", "captures", "launch", "loaders")}
+    | {f"diagnostics.{part}" for part in ("analysis", "figures", "cli", "recording.reader")},
+    "diagnostics/scribe.py": HEAVY
+    | {f"diagnostics.{part}" for part in ("recorder", "holders", "launch", "loaders")}
+    | {f"diagnostics.{part}" for part in ("analysis", "figures", "cli")},
+    "diagnostics/captures.py": HEAVY
+    | {f"diagnostics.{part}" for part in ("recorder", "launch", "loaders")}
+    | {f"diagnostics.{part}" for part in ("analysis", "figures", "cli")},
     "diagnostics/recorder.py": HEAVY
     | {f"diagnostics.{part}" for part in ("launch", "loaders", "analysis", "figures", "cli")},
     "diagnostics/units.py": HEAVY
