@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from diagnostics.probes.base import Budget
+from diagnostics.probes.limit_watch import LimitWatch
 from diagnostics.recording.model import CaptureReason
 from diagnostics.recording.writer import RecordingWriter
 from diagnostics.scribe import Scribe
@@ -49,7 +50,8 @@ class Captures:
     """Decides when a capture is due, and has it taken and written.
 
     While the run goes on, one is taken when what ended units left behind reaches 8 MB and each
-    time it has doubled since, as long as all of them together take no more than 2 % of the run.
+    time it has doubled since, as long as all of them together take no more than 2 % of the run;
+    and one when 85 % of a memory limit are used.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Captures:
         self._number = 0
         self._next_growth = FIRST_GROWTH_BYTES
         self._asked: CaptureReason | None = None
+        self._limit = LimitWatch()
         scribe.at_tick.append(self._look)
 
     def follow(
@@ -102,6 +105,8 @@ class Captures:
         asked, self._asked = self._asked, None
         if asked is not None:
             self._take(asked, False, Limits())
+        elif self._limit.comes_near(self._now_ns()):
+            self._take("near the limit", False, Limits(seconds=2.0))
         elif self._left_behind() >= self._next_growth and self._budget.is_due():
             self._next_growth = int(self._left_behind() * _GROWTH)
             self._take("retention grew", False, Limits(seconds=2.0, suspects=4, objects=4))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -106,6 +108,7 @@ class _Run:
             frames=measures.frames,
             lines=measures.lines,
             settle=measures.settle,
+            capture_signal=_free_signal(),
             name=subject.stem,
             command=self._plan.command,
             document=about,
@@ -147,6 +150,13 @@ class _Run:
             recorder.path.unlink(missing_ok=True)  # it holds nothing that ever ran
             raise error
         return outcome
+
+
+def _free_signal() -> str | None:
+    """The signal that takes a capture: SIGUSR1, where this thread can await it and nobody does."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGUSR1"):
+        return None
+    return "SIGUSR1" if signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL else None
 
 
 def _release_frames(error: BaseException | None) -> None:

@@ -60,7 +60,8 @@ class Runs:
             )
 
     def can_cancel(self, path: Path) -> bool:
-        """Whether the run behind a recording was started here and still goes on."""
+        """Whether the run behind a recording was started here and still goes on: then it can also
+        be asked for a capture."""
         run = self._runs.get(path)
         return run is not None and run.alive
 
@@ -74,6 +75,12 @@ class Runs:
         run = self._runs.get(path)
         if run is not None and run.alive:
             run.cancel()
+
+    def request_capture(self, path: Path) -> None:
+        """Ask a run to look who holds what, now; does nothing for one that is over."""
+        run = self._runs.get(path)
+        if run is not None and run.alive:
+            run.request_capture()
 
     def wait(self, path: Path, timeout_s: float | None = None) -> None:
         """Wait for the end of a run that was started here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 import sys
 import threading
@@ -96,6 +97,12 @@ class ChildRun:
             self._process.stdin.flush()
         self._process.terminate()
         threading.Thread(target=self._insist, name="page87-supervisor", daemon=True).start()
+
+    def request_capture(self) -> None:
+        """Have the child's recorder look who holds what, if it awaits a signal for that."""
+        name = self._meta().get("settings", {}).get("capture_signal")
+        if self.alive and name in signal.Signals.__members__:
+            self._process.send_signal(signal.Signals[name])
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait for the end of the run, its outcome written."""

@@ -59,6 +59,12 @@ class ThreadRun:
         if recorder is not None:
             recorder.request_cancel()
 
+    def request_capture(self) -> None:
+        """Have the run's recorder look who holds what; does nothing before and after."""
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.request_capture()
+
     def wait(self, timeout_s: float | None = None) -> None:
         """Wait for the end of the run."""
         self._thread.join(timeout_s)

@@ -26,6 +26,27 @@ class GroupMemory(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryLimit:
+    """A limit that is in force: the lowest of the process's own group and those above it."""
+
+    bytes: int
+    version: int
+    folder: Path
+
+    def used(self) -> int:
+        """Bytes that count and that the kernel cannot simply drop: the page cache is left out.
+
+        Raises ``OSError`` once the group is gone.
+        """
+        stat = _stat(self.folder)
+        if self.version == 1:
+            usage = int((self.folder / "memory.usage_in_bytes").read_text())
+            return usage - stat["total_inactive_file"] - stat["total_active_file"]
+        usage = int((self.folder / "memory.current").read_text())
+        return usage - stat["inactive_file"] - stat["active_file"]
+
+
+@dataclass(frozen=True, slots=True)
 class ControlGroup:
     """A group that accounts for memory. ``name`` is its path as the kernel tells it."""
 
@@ -35,11 +56,35 @@ class ControlGroup:
 
     def read(self) -> GroupMemory:
         """What is charged to it now. Raises ``OSError`` once the group is gone."""
-        text = (self.folder / "memory.stat").read_text()
-        stat = {key: int(value) for key, value in map(str.split, text.splitlines())}
+        stat = _stat(self.folder)
         if self.version == 1:
             return GroupMemory(stat["total_rss"], stat["total_cache"])
         return GroupMemory(stat["anon"], stat["file"])
+
+    def limit(self) -> MemoryLimit | None:
+        """The limit that this group's memory meets first, None where there is none."""
+        limits = []
+        folder = self.folder
+        while (folder / "memory.stat").is_file():
+            bytes_ = _limit_of(folder, self.version)
+            if bytes_ is not None:
+                limits.append(MemoryLimit(bytes_, self.version, folder))
+            folder = folder.parent
+        return min(limits, key=lambda limit: limit.bytes, default=None)
+
+
+def _stat(folder: Path) -> dict[str, int]:
+    text = (folder / "memory.stat").read_text()
+    return {key: int(value) for key, value in map(str.split, text.splitlines())}
+
+
+def _limit_of(folder: Path, version: int) -> int | None:
+    file = folder / ("memory.limit_in_bytes" if version == 1 else "memory.max")
+    if not file.is_file():  # version 2: the root group has none
+        return None
+    text = file.read_text().strip()
+    limit = _UNLIMITED if text == "max" else int(text)
+    return limit if limit < _UNLIMITED else None
 
 
 class _Mount(NamedTuple):

@@ -509,3 +509,54 @@ def test_a_recording_that_is_deleted_during_a_run_is_missed(recording, script):
     assert run.deleted
     assert "was deleted while it was written" in run.error.message
     assert run.returncode == 3
+
+
+GROWING = """
+    import time
+    from diagnostics import units
+    class Kept:
+        pass
+    kept, size = [], 3000
+    for page in units(range(1, 400)):
+        record = Kept()
+        record.text = b"x" * size
+        kept.append(record)
+        time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("where", ["thread", "child"])
+def test_a_capture_is_taken_when_it_is_asked_for(recording, script, where):
+    runs = Runs()
+    plan = plan_of(recording, script=script(GROWING), measures=Measures(engine="sampled"))
+    runs.start(plan, where)
+    try:
+        wait_until(lambda: unit_count(recording) > 10)
+        runs.request_capture(recording)
+        wait_until(lambda: captures(recording))
+    finally:
+        runs.cancel(recording)
+        runs.wait(recording, 20)
+    reason = {"thread": "asked for", "child": "signal"}[where]
+    assert captures(recording)[0].reason == reason
+    with RecordingReader(recording) as reader:
+        heaviest, *_others = reader.suspects(1)
+        assert heaviest.type in ("__main__.Kept", "builtins.bytes")
+        assert reader.outcome().state == "cancelled"
+
+
+def wait_until(there):
+    deadline = time.monotonic() + 20
+    while not there():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def unit_count(recording):
+    with RecordingReader(recording) as reader:
+        return reader.unit_count()
+
+
+def captures(recording):
+    with RecordingReader(recording) as reader:
+        return reader.captures()
