@@ -18,7 +18,10 @@ from diagnostics.analysis.kinds.holding import in_words
 from diagnostics.analysis.kinds.verdict import Judgement
 from diagnostics.analysis.sites import site_label
 
-_SURE, _FAIRLY, _UNDECIDED = 0.8, 0.6, 0.4
+UNDECIDED = 0.4
+"""Below this confidence a "nothing wrong" means that the evidence does not decide."""
+
+_SURE, _FAIRLY = 0.8, 0.6
 _SHOWN_SUSPECTS = 3
 _SHOWN_FRAMES = 4
 _SHOWN_ALTERNATIVES = 3
@@ -43,7 +46,7 @@ def verdict_lines(judgement: Judgement) -> Iterator[str]:
     """The verdict, its evidence, the fix, and what would decide where the evidence does not."""
     main = judgement.main
     sure = confidence_in_words(judgement.confidence)
-    if main.number == 0 and judgement.confidence < _UNDECIDED:
+    if main.number == 0 and judgement.confidence < UNDECIDED:
         yield "Verdict           The evidence does not decide"
     elif main.number == 0:
         yield f"Verdict           Nothing wrong ({sure})"

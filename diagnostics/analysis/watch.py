@@ -9,6 +9,7 @@ from diagnostics.analysis.address import AddressHeat, BinHeat
 from diagnostics.analysis.birth import BirthHeat, BirthTable
 from diagnostics.analysis.gc_account import GcAccount
 from diagnostics.analysis.heatmap import HeatTable, SiteHeat
+from diagnostics.analysis.ledger import LiveLedger
 from diagnostics.analysis.retention import Births
 from diagnostics.analysis.series import LiveSeries
 from diagnostics.analysis.shape import Shape, shape_of_births
@@ -76,6 +77,10 @@ class Watch:
         """Birth units against time; empty, with the reason, where the engine does not know them."""
         heat = self._picture("births", BirthHeat(columns=_SCREEN_COLUMNS, rows=_SCREEN_ROWS))
         return heat.table(self.outcome.t_ns, live=self.is_running)
+
+    def ledger(self) -> LiveLedger:
+        """The parts of the resident memory over time."""
+        return self._picture("ledger", LiveLedger())
 
     def shape(self) -> Shape:
         """What the birth-unit picture shows, in one sentence."""

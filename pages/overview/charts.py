@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -28,13 +26,10 @@ _NS = 1e9
 _SMALL_PX, _LEDGER_PX = 290, 380
 _LEFT_PX = 64  # room for the labels of both axes of memory, so that their times stand in line
 
-_ledgers: WeakKeyDictionary[Watch, LiveLedger] = WeakKeyDictionary()
-"""A ledger lives as long as the accumulators of the recording that it belongs to."""
-
 
 def show(watch: Watch, summary: Summary) -> None:
     """All charts, the two over time first and in line."""
-    live = _ledger(watch)
+    live = watch.ledger()
     moment_s = _chosen(watch, live)
     _timeline(watch, moment_s)
     _parts(watch, live, moment_s)
@@ -47,13 +42,6 @@ def show(watch: Watch, summary: Summary) -> None:
         key="unit-peaks",
         alt="For each unit, how far memory rose above where the unit began.",
     )
-
-
-def _ledger(watch: Watch) -> LiveLedger:
-    live = _ledgers.setdefault(watch, LiveLedger())
-    with RecordingReader(watch.path) as reader:
-        live.feed(reader)
-    return live
 
 
 def _chosen(watch: Watch, live: LiveLedger) -> float | None:

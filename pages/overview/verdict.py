@@ -9,13 +9,12 @@ import streamlit as st
 from diagnostics.analysis.format import format_bytes, format_share, sentence_case
 from diagnostics.analysis.kinds import Finding, Judgement
 from diagnostics.analysis.summary import Summary
-from diagnostics.analysis.verdict_text import confidence_in_words
+from diagnostics.analysis.verdict_text import UNDECIDED, confidence_in_words
 from diagnostics.analysis.watch import Watch
 from pages.common import opened, sitemap
 from pages.common.prose import prose
 from pages.overview import rerun
 
-_UNDECIDED = 0.4  # below, the terminal too says that the evidence does not decide
 _TINTS = {"sure": "red", "fairly sure": "orange", "not sure": "gray"}
 
 
@@ -43,7 +42,7 @@ def show(watch: Watch, summary: Summary) -> None:
 def _title(judgement: Judgement, *, so_far: bool) -> None:
     sure = confidence_in_words(judgement.confidence)
     main = judgement.main
-    if main.number == 0 and judgement.confidence < _UNDECIDED:
+    if main.number == 0 and judgement.confidence < UNDECIDED:
         title, tint = "The evidence does not decide", "gray"
     elif main.number == 0:
         title, tint = "Nothing wrong", "green"

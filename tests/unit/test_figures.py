@@ -9,13 +9,11 @@ from hand_built import MB, METHOD, S, build
 from diagnostics.analysis.collector import event_table, generation_table, pause_table
 from diagnostics.analysis.gc_account import GcAccount
 from diagnostics.analysis.heatmap import SiteHeat
-from diagnostics.analysis.object_types import type_growth
 from diagnostics.analysis.series import LiveSeries
 from diagnostics.analysis.timeline import memory_curves, unit_marks
 from diagnostics.analysis.units import LiveUnits, unit_figures
 from diagnostics.figures.collector import gc_generations, gc_pauses
 from diagnostics.figures.heatmap import colour_scale, heatmap, to_view
-from diagnostics.figures.object_types import types_growth
 from diagnostics.figures.theme import size_colours
 from diagnostics.figures.timeline import timeline
 from diagnostics.figures.units import unit_peaks
@@ -32,7 +30,6 @@ class Run:
         with RecordingReader(build(path)) as reader:
             for part in (series, units, heat, self.account):
                 part.feed(reader)
-            self.types = type_growth(reader)
         self.curves = memory_curves(series)
         self.units = units.figures()
         self.table = heat.table(now_ns=7 * S)
@@ -63,12 +60,11 @@ def figures_of(run, dark=False):
             pause_table(run.account), event_table(run.account.longest(), labels), dark=dark
         ),
         "generations": gc_generations(generation_table(run.account), dark=dark),
-        "types": types_growth(run.types, dark=dark),
         "heat": heatmap(view, run.table, dark=dark),
     }
 
 
-NAMES = ["timeline", "peaks", "pauses", "generations", "types", "heat"]
+NAMES = ["timeline", "peaks", "pauses", "generations", "heat"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -151,12 +147,6 @@ def test_generations(light):
     assert "in 28 collections, 3.7 ms in all, longest 2.0 ms" in collected.hovertext[0]
 
 
-def test_types(light):
-    (bars,) = light["types"].data
-    assert list(bars.x) == [1000, 300, -10]
-    assert bars.hovertext[2] == "dict<br>-10 objects, 40 at the end"
-
-
 def test_the_heat_map_as_a_picture(run):
     view = to_view(run.table, gc=run.account, units=run.units)
 
@@ -221,7 +211,6 @@ def test_without_data_a_figure_says_so(tmp_path):
         (unit_peaks([]), "No peaks were recorded."),
         (gc_pauses(pause_table(account)), "The collector has not run."),
         (gc_generations(generation_table(account)), "The collector has not run."),
-        (types_growth([]), "No objects were counted."),
         (heatmap(to_view(SiteHeat().table())), "No heap was recorded."),
     ]:
         assert [note.text for note in figure.layout.annotations] == [words]
