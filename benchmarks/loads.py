@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +31,21 @@ def pdfplumber(size: int) -> Iterator[object]:
 
     with library.open(SAMPLES / "annual-report.pdf") as pdf:
         for page in pdf.pages[: 16 * size]:
+            yield page.extract_text()
+
+
+def minute_of_leak(size: int) -> Iterator[object]:
+    """Pages of the report that are never closed, document after document, for ``size`` minutes."""
+    import pdfplumber as library
+
+    end = time.monotonic() + 60 * size
+    kept = []
+    while True:
+        pdf = library.open(SAMPLES / "annual-report.pdf")
+        kept.append(pdf)
+        for page in pdf.pages:
+            if time.monotonic() > end:
+                return
             yield page.extract_text()
 
 
@@ -79,6 +95,8 @@ class Load(NamedTuple):
     short: int
 
 
+LEAK = "a minute of pages never closed"
+
 LOADS: dict[str, Load] = {
     "pypdf": Load(pypdf, 4, 1),
     "pdfplumber": Load(pdfplumber, 8, 1),
@@ -87,3 +105,4 @@ LOADS: dict[str, Load] = {
     "JSON parsing": Load(json_parsing, 12, 2),
     "allocation only": Load(allocation_only, 4, 1),
 }
+ALL_LOADS = {**LOADS, LEAK: Load(minute_of_leak, 1, 1)}

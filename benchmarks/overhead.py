@@ -21,7 +21,7 @@ from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.loads import LOADS
+from benchmarks.loads import LEAK, LOADS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -153,6 +153,8 @@ def main() -> None:
     parts = [_HEAD, about]
     if chosen.rounds:
         parts += ["## Whole loads", "\n".join(table(long_runs(chosen.rounds), [OURS]))]
+        size = measure(LEAK, 1, OURS).capture_bytes
+        parts.append(f"The recording of one minute of pdfplumber's leak: {size / 1e6:.2f} MB.")
     if chosen.peers:
         parts += [_BESIDE, "\n".join(table(short_runs(chosen.peers), [OURS, *PEERS]))]
     text = "\n\n".join(parts) + "\n"

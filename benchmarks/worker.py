@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from benchmarks.loads import LOADS
+from benchmarks.loads import ALL_LOADS
 
 
 def observed(variant: str, capture: Path) -> AbstractContextManager[Any]:
@@ -52,7 +52,7 @@ class Traced:
 
 def main() -> None:
     name, size, variant, folder = sys.argv[1:]
-    load = LOADS[name].pages
+    load = ALL_LOADS[name].pages
     for _ in load(1):  # libraries are imported, and their caches filled, before the clock starts
         break
     from diagnostics import units

@@ -119,7 +119,7 @@ def test_the_part_that_grows_is_the_one_that_took_the_memory(tmp_path, load, exp
 
     # then that part has grown by them, and no other part has, the rest included
     tolerance = max(5, 0.03 * grown["rss"])
-    assert 0 <= grown.pop("recorder") < 10  # the more samples live, the larger its tables
+    assert 0 <= grown.pop("recorder") < 16  # the more samples live, the larger its tables
     for name in PART_NAMES.keys() & grown.keys():
         assert grown[name] == pytest.approx(expected.get(name, 0) / MB, abs=tolerance), grown
 

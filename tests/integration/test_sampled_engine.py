@@ -106,7 +106,7 @@ import collections, sys, time
 from diagnostics import record, units
 keep = {"leak": None, "band": 10, "diagonal": 0}[sys.argv[2]]
 kept = collections.deque(maxlen=keep)
-with record(sys.argv[1], engine="sampled", types=False, tick_s=0.01):
+with record(sys.argv[1], engine="sampled", types=False, captures=False, tick_s=0.01):
     for unit in units(range(1, 41)):
         blocks = [bytes(2000) for _ in range(500)]
         time.sleep(0.005)
