@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from diagnostics.probes.own import is_own_file, is_standard_library
@@ -32,11 +32,8 @@ class Place(NamedTuple):
 _WIDTH = len(Sample._fields)
 
 
-def read_samples(rows: bytes) -> Iterator[Sample]:
-    """The samples in rows of 64-bit integers, one at a time: there may be hundreds of thousands."""
-    numbers = memoryview(rows).cast("q")
-    for start in range(0, len(numbers), _WIDTH):
-        yield Sample._make(numbers[start : start + _WIDTH])
+_MOST_READ = 20_000
+"""Of more samples than these every n-th is looked at, and stands for n."""
 
 
 class SampledHeap:
@@ -52,7 +49,7 @@ class SampledHeap:
         *,
         hosted: bool,
     ) -> None:
-        self._rows = samples()
+        self._numbers = memoryview(samples()).cast("q")
         self.places = [Place(0, "", "", 0), *(Place(*node) for node in nodes(1))]
         self._own = [False]
         for place in self.places[1:]:
@@ -63,7 +60,20 @@ class SampledHeap:
             )
 
     def __iter__(self) -> Iterator[Sample]:
-        """Every live sample that is the program's and not the workbench's."""
-        for sample in read_samples(self._rows):
+        """Live samples that are the program's and not the workbench's.
+
+        Their weights add up to what all of them stand for, also where some are passed over.
+        """
+        every = -(-len(self._numbers) // (_MOST_READ * _WIDTH)) or 1
+        for start in range(0, len(self._numbers), _WIDTH * every):
+            sample = Sample._make(self._numbers[start : start + _WIDTH])
             if not self._own[sample.site]:
-                yield sample
+                yield sample._replace(weight=sample.weight * every) if every > 1 else sample
+
+    def births(self, addresses: Collection[int]) -> dict[int, tuple[int, int]]:
+        """The birth unit and the site of those of the blocks that are samples, by address."""
+        return {
+            address: (self._numbers[place * _WIDTH + 3], self._numbers[place * _WIDTH + 4])
+            for place, address in enumerate(self._numbers[::_WIDTH].tolist())
+            if address in addresses
+        }

@@ -67,11 +67,7 @@ class SampledSource:
         if self._heap is None:
             return {}
         blocks = {block_of(item): key for key, item in objects.items()}
-        return {
-            blocks[sample.address]: (sample.unit, sample.site)
-            for sample in self._heap
-            if sample.address in blocks
-        }
+        return {blocks[at]: birth for at, birth in self._heap.births(blocks).items()}
 
 
 class GrowthSource:

@@ -93,3 +93,18 @@ def test_the_workbench_s_own_blocks_are_left_out():
     )
     assert [row.site for row in heap] == [1]
     assert heap.places[2] == Place(1, process.__file__, "ProcessProbe.tick", 60)
+
+
+def test_of_very_many_samples_some_stand_for_all():
+    rows = [
+        Sample(address=n * 16, size=64, weight=100, unit=1 + n % 7, site=1, birth_ns=0, thread=0)
+        for n in range(50_000)
+    ]
+    packed = b"".join(number.to_bytes(8, "little") for row in rows for number in row)
+    heap = SampledHeap(lambda: packed, lambda _first: [(0, APP, "main", 5)], hosted=False)
+    read = list(heap)
+    assert len(read) == 16_667  # every third
+    assert sum(row.weight for row in read) == 16_667 * 300
+    assert {row.unit for row in read} == {1, 2, 3, 4, 5, 6, 7}
+    # What is asked for by its address is found among all.
+    assert heap.births({16, 32, 49_999 * 16, 7}) == {16: (2, 1), 32: (3, 1), 799_984: (6, 1)}
