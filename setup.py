@@ -18,7 +18,7 @@ from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
 WORKBENCH = ("app.py", "pages", "sample_docs", ".streamlit")
-CORES = ("diagnostics.probes._heap", "diagnostics.holders._scan")
+CORES = ("diagnostics.probes._heap", "diagnostics.probes._scan")
 
 
 class BuildWithWorkbench(build_py):

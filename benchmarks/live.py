@@ -121,8 +121,8 @@ def measured(minutes: int) -> Iterator[tuple[int, list[Cost], float]]:
 
 
 def _refreshes(leak: Leak, tab: Tab) -> list[Cost]:
-    tab.next_refresh()  # may have begun before the writing was over …
-    tab.next_refresh()  # … and this one has taken in all of it
+    tab.catch_up()
+    tab.next_refresh()  # from here on each refresh has one second to take in
     costs = []
     for _ in range(REFRESHES):
         leak.write_second()

@@ -23,6 +23,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 ROOT = Path(__file__).resolve().parents[1]
 _START_S = 60
 _REFRESH_S = 60
+_LISTEN_MS = 2000  # two refreshes, and time for what has piled up
 _BINARY = 2  # the websocket's opcode; a payload of it comes in base64
 _FINISHED = ForwardMsg.ScriptFinishedStatus.FINISHED_FRAGMENT_RUN_SUCCESSFULLY
 _CHROMIUM_ARGS = [
@@ -105,6 +106,10 @@ class Tab:
         # Its own copies of the traffic are not to be taken for the page's memory.
         self._inspector.send("Network.enable", {"maxTotalBufferSize": 0})
         self._inspector.send("Performance.enable")
+
+    def catch_up(self) -> None:
+        """Hear of all refreshes that went on while nobody listened, and let one more begin."""
+        self._page.wait_for_timeout(_LISTEN_MS)
 
     def next_refresh(self) -> Cost:
         """Wait for the end of the next refresh; what was spent meanwhile."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
@@ -72,6 +73,7 @@ class Captures:
         self._number = 0
         self._next_growth = FIRST_GROWTH_BYTES
         self._asked: CaptureReason | None = None
+        self._lock = threading.Lock()
         self._limit = LimitWatch()
         scribe.at_tick.append(self._look)
 
@@ -89,7 +91,7 @@ class Captures:
 
     def take(self, reason: CaptureReason, *, ended: bool = False) -> CaptureRows | None:
         """Take one in the calling thread; None where nothing can be suspected here (no engine and
-        no type counts). Raises ``CaptureBusyError`` while another is being taken."""
+        no type counts). While another is being taken it waits for that."""
         from diagnostics.holders.taking import Limits
 
         return self._take(reason, ended, Limits())
@@ -124,8 +126,9 @@ class Captures:
         source = self._source()
         if source is None:
             return None
-        self._number += 1
-        with self._budget.measured():
+        # One at a time: the recorder thread may be taking one that the end of the run waits for.
+        with self._lock, self._budget.measured():
+            self._number += 1
             rows = take_capture(
                 source,
                 number=self._number,

@@ -300,8 +300,7 @@ class Recorder:
         """Look now, in the calling thread, who holds what old units left behind, and keep it.
 
         False where nothing can be suspected (neither an engine nor type counts, or captures are
-        off). Raises ``UsageError`` for a recorder that records nothing here, ``CaptureBusyError``
-        while another capture is being taken.
+        off). Raises ``UsageError`` for a recorder that records nothing here.
         """
         self._check_running("capture")
         return self._captures is not None and self._captures.take("asked for") is not None
@@ -423,7 +422,7 @@ def capture() -> bool:
     """Look now who holds what old units left behind, and keep it in this process's recording.
 
     False where there is no recording, or nothing can be suspected in it: code that calls this may
-    stay as it is when nobody records. Raises ``CaptureBusyError`` while another is being taken.
+    stay as it is when nobody records.
     """
     recorder = _active
     return recorder is not None and recorder.capture()

@@ -96,13 +96,15 @@ class Births:
 
     def feed(self, reader: RecordingReader) -> None:
         """Take in what the recording has gained since the last call."""
+        since_ns = self.units.since_ns
         for row in self.units.feed(reader):
             if row.end_ns is not None and row.index not in self._ended:
                 self._ended.add(row.index)
                 insort(self._ends, (row.end_ns, row.index), lo=self._seen)
         if self._is_busy(self._last_ns):
             self._go_on()
-        self._heaps = {heap.index: heap for heap in reader.unit_heaps()}
+        # What another thread still allocates for a unit that ended long ago, the frames tell.
+        self._heaps |= {heap.index: heap for heap in reader.unit_heaps(ended_after_ns=since_ns)}
         for frame in reader.changes("alive", after_ns=self._last_ns):
             self._take(frame)
             self._last_ns = frame.t_ns

@@ -66,13 +66,17 @@ def unit_marks(figures: Sequence[UnitFigures], most: int = 100) -> pd.DataFrame:
     All of them where there are at most ``most``; else every 2nd, 5th, 10th, 20th … so that the
     marks stay readable.
     """
-    step = _round_step(len(figures), most)
-    kept = sorted(figures[step - 1 :: step], key=lambda unit: unit.start_ns)
     table = pd.DataFrame(
-        [(unit.index, unit.label, unit.start_ns / NS) for unit in kept],
+        [(unit.index, unit.label, unit.start_ns / NS) for unit in marked_units(figures, most)],
         columns=["index", "label", "t_s"],
     )
     return table.astype({"index": "int64", "label": "str", "t_s": "float64"})
+
+
+def marked_units(figures: Sequence[UnitFigures], most: int) -> list[UnitFigures]:
+    """The units that ``unit_marks`` marks."""
+    step = _round_step(len(figures), most)
+    return sorted(figures[step - 1 :: step], key=lambda unit: unit.start_ns)
 
 
 def _round_step(count: int, most: int) -> int:

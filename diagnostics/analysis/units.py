@@ -96,10 +96,14 @@ class UnitRows:
         self._open: set[int] = set()
         self._last_end_ns = -1
 
+    @property
+    def since_ns(self) -> int:
+        """Units that ended before are not read again by the next ``feed``."""
+        return max(-1, self._last_end_ns - self._OVERLAP_NS)
+
     def feed(self, reader: RecordingReader) -> list[UnitRow]:
         """Take in what the recording has gained since the last call, and give what was read."""
-        since_ns = max(-1, self._last_end_ns - self._OVERLAP_NS)
-        changed = reader.units(changed_after_ns=since_ns)
+        changed = reader.units(changed_after_ns=self.since_ns)
         if not self._open <= {row.index for row in changed}:  # one was taken back
             changed = reader.units()
             self.rows.clear()
@@ -125,8 +129,11 @@ class LiveUnits:
     def feed(self, reader: RecordingReader) -> None:
         """Take in what the recording has gained since the last call."""
         now_ns = reader.last_ns()
+        since_ns = self._rows.since_ns
         changed = self._rows.feed(reader)
-        peaks = {peak.index: peak for peak in reader.unit_peaks()} if changed else {}
+        if len(changed) == len(self._rows.rows):
+            since_ns = -1  # all of them were read
+        peaks = {peak.index: peak for peak in reader.unit_peaks(ended_after_ns=since_ns)}
         for unit in unit_figures(changed, peaks, now_ns):
             self._figures[unit.index] = unit
         for index in self._figures.keys() - self._rows.rows.keys():  # taken back

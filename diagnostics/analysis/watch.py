@@ -45,6 +45,8 @@ class Watch:
         self.units = LiveUnits()
         self.collector = GcAccount()
         self._pictures: dict[str, Picture] = {}
+        self._shape: Shape | None = None
+        self._shape_due = 0  # at that many units it is worked out again
         self.outcome: Outcome
         self.update()
 
@@ -83,8 +85,17 @@ class Watch:
         return self._picture("ledger", LiveLedger())
 
     def shape(self) -> Shape:
-        """What the birth-unit picture shows, in one sentence."""
-        return shape_of_births(self._picture("retention", Births()))
+        """What the birth-unit picture shows, in one sentence.
+
+        It compares all units with one another, so of a long run that goes on it is worked out once
+        in half a percent more units, not at each refresh.
+        """
+        births = self._picture("retention", Births())
+        count = len(births.units.rows)
+        if self._shape is None or not self.is_running or count >= self._shape_due:
+            self._shape = shape_of_births(births)
+            self._shape_due = count + count // 200
+        return self._shape
 
     def addresses(self) -> HeatTable:
         """Mappings of the process against time."""

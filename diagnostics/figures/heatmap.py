@@ -15,7 +15,7 @@ from diagnostics.analysis.collector import small_collections
 from diagnostics.analysis.format import format_bytes, format_count, format_seconds
 from diagnostics.analysis.gc_account import GcAccount
 from diagnostics.analysis.heatmap import HeatTable
-from diagnostics.analysis.timeline import NS, unit_marks
+from diagnostics.analysis.timeline import NS, marked_units
 from diagnostics.analysis.units import UnitFigures
 from diagnostics.figures.heatmap_view import BRIGHTEST, ColourScale, GcLine, HeatmapView
 from diagnostics.figures.theme import BLUE, FAINT, framed, say_empty, size_colours
@@ -154,10 +154,7 @@ def _gc_lines(account: GcAccount) -> list[GcLine]:
 
 
 def _unit_marks(units: Sequence[UnitFigures]) -> list[tuple[float, str]]:
-    marks = unit_marks(units, most=_MOST_MARKS)
-    return [
-        (float(t_s), str(index)) for t_s, index in zip(marks["t_s"], marks["index"], strict=True)
-    ]
+    return [(unit.start_ns / NS, str(unit.index)) for unit in marked_units(units, _MOST_MARKS)]
 
 
 def _density(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from diagnostics.holders.held import Held, shallow_size, type_name
 from diagnostics.holders.suspects import Lead
+from diagnostics.probes.tracked import tracked_objects
 
 _LEAST_GROWTH = 100
 """So many objects more are the least that makes a type a suspect."""
@@ -60,7 +60,7 @@ def find_growing_objects(leads: Sequence[Lead], most: int) -> list[Held]:
     """
     names = {lead.type: place for place, lead in enumerate(leads)}
     found = [Held() for _lead in leads]
-    objects = gc.get_objects()
+    objects = tracked_objects()
     try:
         total = Counter(map(type, objects))
         wanted = {kind: names[type_name(kind)] for kind in total if type_name(kind) in names}

@@ -22,9 +22,10 @@ from io import BytesIO, StringIO
 from typing import Any
 
 from diagnostics.holders.held import HEADERS, Held, block_of
+from diagnostics.probes.tracked import tracked_objects
 
 try:
-    from diagnostics.holders import _scan
+    from diagnostics.probes import _scan
 
     _IS_BUILT = True
 except ImportError:  # without a compiler there are no samples either: only holders are asked for
@@ -86,10 +87,9 @@ def objects_at(blocks: Collection[int], deadline: Deadline) -> Held:
 def holders(wanted: Held, deadline: Deadline) -> tuple[Held, list[Edge]]:
     """Who refers to these objects, and who to which. Raises ``OutOfTimeError``."""
     ids = frozenset(wanted)
-    if len(wanted) <= _FEW and all(map(gc.is_tracked, wanted.values())):
-        found = _referrers(wanted, deadline)
-    else:
-        found = holders_by_id(ids, deadline)
+    few = len(wanted) <= _FEW and all(map(gc.is_tracked, wanted.values()))
+    # gc.get_referrers may hand out a tuple that another thread is building, see probes/tracked.py.
+    found = _referrers(wanted, deadline) if few and not _IS_BUILT else holders_by_id(ids, deadline)
     return meeting(found, ids)
 
 
@@ -167,7 +167,7 @@ def _referrers(wanted: Held, deadline: Deadline) -> Held:
 
 def _portions(deadline: Deadline) -> Iterator[list[Any]]:
     """All containers of the heap, a portion at a time, so that other threads get their turn."""
-    objects = gc.get_objects()
+    objects = tracked_objects()
     try:
         for start in range(0, len(objects), _PORTION):
             deadline.check()
@@ -186,7 +186,7 @@ def _all_objects(deadline: Deadline) -> Iterator[tuple[list[Any], list[Any]]]:
 
     The untracked dicts and tuples follow the batch that refers to them.
     """
-    objects = gc.get_objects()
+    objects = tracked_objects()
     long_ones: set[int] = set()
     try:
         for start in range(0, len(objects), _BATCH):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import types
 from collections.abc import Iterator
 from functools import cached_property
+
+from diagnostics.probes.tracked import tracked_objects
 
 _LONGEST = 40
 
@@ -31,7 +32,7 @@ class ProgramNames:
     @cached_property
     def _known(self) -> frozenset[str]:
         names: set[str] = set()
-        for item in gc.get_objects():
+        for item in tracked_objects():
             if type(item) is types.FunctionType:
                 _collect(item.__code__, names)
         return frozenset(names)

@@ -104,7 +104,8 @@ class Roots:
                 self._observers |= {id(module), id(names)}
                 continue
             root = Root("module", type_name(types.ModuleType), name, _file_of(name))
-            self._roots[id(module)] = self._roots[id(names)] = root
+            for key in (id(module), id(names)):
+                self._roots.setdefault(key, root)  # its first name, where it has several
 
     def _survey_frames(self, thread: int) -> None:
         callee_locals: Collection[int] = ()

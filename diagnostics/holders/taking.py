@@ -18,6 +18,7 @@ from diagnostics.holders.roots import OBSERVERS, Roots
 from diagnostics.holders.search import Web, search
 from diagnostics.holders.sources import Moment, SuspectSource
 from diagnostics.holders.suspects import Lead
+from diagnostics.probes.tracked import count_by_type
 from diagnostics.recording.model import (
     Capture,
     CaptureReason,
@@ -121,7 +122,7 @@ class _Look:
         self._moment = moment
         self._limits = limits
         self._deadline = Deadline(limits.seconds)
-        self.heap_objects = len(gc.get_objects())
+        self.heap_objects = sum(count_by_type().values())
         self.complete = True
         self.notes: list[str] = []
         self.suspects: list[Suspect] = []

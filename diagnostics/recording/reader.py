@@ -147,10 +147,15 @@ class RecordingReader:
 
     def last_ns(self) -> int:
         """The time of the last thing recorded."""
+        # One series after the other: each is a look at the end of its index, all are a scan.
+        frames = "".join(
+            f" (SELECT coalesce(max(t_ns), 0) FROM frames WHERE series = '{series}'),"
+            for series in get_args(Series)
+        )
         return self._number(
             "SELECT max("
             " (SELECT coalesce(max(t_ns), 0) FROM process),"
-            " (SELECT coalesce(max(t_ns), 0) FROM frames),"
+            f"{frames}"
             " (SELECT coalesce(max(end_ns), 0) FROM units),"
             " (SELECT coalesce(max(t_ns), 0) FROM outcome))"
         )
@@ -188,9 +193,17 @@ class RecordingReader:
             order='"index"',
         )
 
-    def unit_heaps(self) -> list[UnitHeap]:
-        """What each unit allocated; empty where the engine does not know the birth unit."""
-        return self._rows(UnitHeap, "unit_heaps", order='"index"')
+    def unit_heaps(self, *, ended_after_ns: int = -1) -> list[UnitHeap]:
+        """What each unit allocated, by index; with ``ended_after_ns`` those of units that are open
+        or ended later. Empty where the engine does not know the birth unit."""
+        return self._rows(
+            UnitHeap,
+            "unit_heaps",
+            '"index" IN (SELECT 0 UNION ALL'  # what was born outside any unit has no other row
+            ' SELECT "index" FROM units WHERE end_ns IS NULL OR end_ns >= ?)',
+            ended_after_ns,
+            order='"index"',
+        )
 
     def process(self, *, after_ns: int = -1) -> list[ProcessSample]:
         return self._rows(ProcessSample, "process", "t_ns > ?", after_ns, order="t_ns")

@@ -314,3 +314,31 @@ def test_it_can_be_explored_after_the_process_is_gone(path, tmp_path):
     target = rows.chains[-1].object
     held = {one.label for one in rows.references if one.holder == target}
     assert ".marks" in held
+
+
+def test_tuples_that_other_threads_are_building_are_left_alone(path):
+    """Somebody else's reference to an unfinished tuple makes its building fail."""
+    over, failures, built = threading.Event(), [], []
+
+    def build():
+        while not over.is_set():
+            try:
+                built.append(len(tuple(str(n) for n in range(3000))))
+            except SystemError as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=build) for _ in range(3)]
+    with record(path, engine="sampled", captures=False):
+        for thread in threads:
+            thread.start()
+        try:
+            for page in units(range(1, 16)):
+                CACHE.extend(Kept(page) for _ in range(200))
+                count_types()
+                capture()
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+    assert len(built) > 10
+    assert failures == []

@@ -4,6 +4,10 @@
  * Every function takes a list of objects and addresses as machine words in bytes, and gives a list of
  * those objects that meet the question. It holds the GIL from end to end, so the caller asks for a
  * part of the heap at a time. Nothing is collected and no Python code runs.
+ *
+ * Tuples and frozensets are never handed out from the collector's list, only where something refers
+ * to them: one that another thread is just building (`tuple(generator)`) must not be referred to by
+ * anybody else, or its building fails with a SystemError.
  */
 
 #define PY_SSIZE_T_CLEAN
@@ -95,11 +99,18 @@ typedef struct {
 static int visit(PyObject *held, void *context);
 
 static bool
-is_untracked_container(PyObject *item)
+may_be_unfinished(PyObject *item)
 {
-    return ((PyDict_CheckExact(item) && PyDict_GET_SIZE(item) > 0)
-            || (PyTuple_CheckExact(item) && PyTuple_GET_SIZE(item) > 0))
-           && !PyObject_GC_IsTracked(item);
+    return PyTuple_CheckExact(item) || PyFrozenSet_CheckExact(item);
+}
+
+/* What does not come by itself, so that it is looked into from whoever refers to it. */
+static bool
+comes_through_others(PyObject *item)
+{
+    return (PyTuple_CheckExact(item) && PyTuple_GET_SIZE(item) > 0) || PyFrozenSet_CheckExact(item)
+           || (PyDict_CheckExact(item) && PyDict_GET_SIZE(item) > 0
+               && !PyObject_GC_IsTracked(item));
 }
 
 static void
@@ -115,9 +126,8 @@ visit(PyObject *held, void *context)
 {
     visit_t *one = context;
     one->meets |= contains(one->wanted, (uintptr_t)held);
-    /* The collector has let go of dicts and tuples that hold only strings and numbers; they are
-     * found through whoever refers to them. Many objects may share one: it is looked into once. */
-    if (one->depth < DEEPEST && is_untracked_container(held) && add(one->seen, (uintptr_t)held)) {
+    /* Many objects may share one: it is looked into once. */
+    if (one->depth < DEEPEST && comes_through_others(held) && add(one->seen, (uintptr_t)held)) {
         look_into(held, one);
     }
     return 0;
@@ -247,11 +257,93 @@ pointing_at(PyObject *Py_UNUSED(module), PyObject *args)
     return one.found;
 }
 
+/* ---- All of them ----------------------------------------------------------------------------- */
+
+static PyObject *
+tracked(void) /* the list of the collector; nobody else may see it */
+{
+    PyObject *gc = PyImport_ImportModule("gc");
+    PyObject *all = gc == NULL ? NULL : PyObject_CallMethod(gc, "get_objects", NULL);
+    Py_XDECREF(gc);
+    return all;
+}
+
+static PyObject *
+objects(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    PyObject *all = tracked(), *result = PyList_New(0);
+    for (Py_ssize_t i = 0; all != NULL && result != NULL && i < PyList_GET_SIZE(all); i++) {
+        PyObject *item = PyList_GET_ITEM(all, i);
+        if (!may_be_unfinished(item) && PyList_Append(result, item) < 0) {
+            Py_CLEAR(result);
+        }
+    }
+    if (all == NULL) {
+        Py_CLEAR(result);
+    }
+    Py_XDECREF(all);
+    return result;
+}
+
+#define MOST_TYPES (1 << 16)
+
+typedef struct {
+    PyTypeObject *type;
+    Py_ssize_t count;
+} tally_t;
+
+static PyObject *
+as_dict(const tally_t *tallies)
+{
+    PyObject *result = PyDict_New();
+    for (size_t at = 0; result != NULL && at < MOST_TYPES; at++) {
+        if (tallies[at].type != NULL) {
+            PyObject *count = PyLong_FromSsize_t(tallies[at].count);
+            if (count == NULL
+                || PyDict_SetItem(result, (PyObject *)tallies[at].type, count) < 0) {
+                Py_CLEAR(result);
+            }
+            Py_XDECREF(count);
+        }
+    }
+    return result;
+}
+
+static PyObject *
+count_types(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    tally_t *tallies = calloc(MOST_TYPES, sizeof *tallies);
+    PyObject *all = tallies == NULL ? PyErr_NoMemory() : tracked();
+    size_t known = 0;
+    for (Py_ssize_t i = 0; all != NULL && i < PyList_GET_SIZE(all); i++) {
+        PyTypeObject *type = Py_TYPE(PyList_GET_ITEM(all, i));
+        size_t at = ((uintptr_t)type >> 4) * 0x9E3779B97F4A7C15u >> 48;
+        while (tallies[at].type != NULL && tallies[at].type != type) {
+            at = (at + 1) % MOST_TYPES;
+        }
+        if (tallies[at].type == NULL && ++known > MOST_TYPES / 2) {
+            PyErr_SetString(PyExc_OverflowError, "more than 32,768 types");
+            Py_CLEAR(all);
+            break;
+        }
+        tallies[at].type = type;
+        tallies[at].count++;
+    }
+    PyObject *result = all == NULL ? NULL : as_dict(tallies); /* while the list keeps the types */
+    Py_XDECREF(all);
+    free(tallies);
+    return result;
+}
+
 static PyMethodDef functions[] = {
+    {"objects", objects, METH_NOARGS,
+     "All objects that the collector tracks, but for tuples and frozensets."},
+    {"count_types", count_types, METH_NOARGS,
+     "How many objects of each type the collector tracks: type -> count."},
     {"holders", holders, METH_VARARGS,
      "holders(objects, addresses, never): those of the objects that refer to something at one of\n"
-     "the addresses, and the untracked dicts and tuples below them that do; objects of the type\n"
-     "`never` are not asked."},
+     "the addresses, and the tuples, frozensets and untracked dicts below them that do; objects of\n"
+     "the type `never` are not asked."},
     {"at", at, METH_VARARGS, "at(objects, addresses): the objects that lie at the addresses."},
     {"pointing_at", pointing_at, METH_VARARGS,
      "pointing_at(objects, addresses, types, never): the objects of the types whose own struct\n"
