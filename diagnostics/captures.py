@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from diagnostics.probes.base import Budget
 from diagnostics.probes.limit_watch import LimitWatch
+from diagnostics.probes.resident import ResidentSet
 from diagnostics.recording.model import CaptureReason
 from diagnostics.recording.writer import RecordingWriter
 from diagnostics.scribe import Scribe
@@ -28,6 +29,9 @@ _RECENT_UNITS = 3
 
 _GROWTH = 2.0
 _END_BYTES = 1 << 20
+_GROWTH_UNSEEN = 24 << 20
+"""After the first unit a process may grow by so much without a look at its end."""
+
 _SHARE = 0.02
 
 
@@ -74,6 +78,8 @@ class Captures:
         self._next_growth = FIRST_GROWTH_BYTES
         self._asked: CaptureReason | None = None
         self._lock = threading.Lock()
+        self._resident = ResidentSet()
+        self._rss_at_first = 0
         self._limit = LimitWatch()
         scribe.at_tick.append(self._look)
 
@@ -97,13 +103,18 @@ class Captures:
         return self._take(reason, ended, Limits())
 
     def take_last(self) -> None:
-        """At the end of a run, before its result is released: where units left something."""
-        if self._retention is None or self._retention.retained_bytes(()) >= _END_BYTES:
+        """At the end of a run, before its result is released: where units left something, or where
+        the process grew by more than they left (small handles may hold native memory)."""
+        retained = 0 if self._retention is None else self._retention.retained_bytes(())
+        grown = self._resident.read() - self._rss_at_first if self._rss_at_first else 0
+        if self._retention is None or max(retained, grown - _GROWTH_UNSEEN) >= _END_BYTES:
             self.take("end of the run", ended=True)
 
     def _look(self) -> None:
         from diagnostics.holders.taking import Limits
 
+        if self._rss_at_first == 0 and self._book.last_index > 1:
+            self._rss_at_first = self._resident.read()
         asked, self._asked = self._asked, None
         if asked is not None:
             self._take(asked, False, Limits())

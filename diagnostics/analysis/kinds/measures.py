@@ -136,7 +136,8 @@ def released_native(evidence: Evidence) -> int | None:
         return None
     if left is not None and left.after_settlement and left.native is not None:
         return max(0, native.end - left.native)
-    return settled.result_rss + settled.collection_rss
+    # What malloc_trim gave back was free in malloc, and nobody's cache.
+    return settled.result_rss + settled.collection_rss + (settled.trim_rss or 0)
 
 
 def after_release(evidence: Evidence) -> int:

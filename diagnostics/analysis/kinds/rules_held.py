@@ -176,7 +176,8 @@ def bounded_cache(evidence: Evidence) -> Finding:
         score = _LIKELY
         lines.append("its limit has not been reached yet, or it has none")
     elif lines and retained.total >= _BAND_BYTES:
-        score = _LIKELY if band else _MAYBE  # what is left of a sawtooth looks alike
+        # What is left of a sawtooth looks alike, unless something is seen to hold it.
+        score = _LIKELY if band and cached else _MAYBE
     else:
         return silent(13)
     return Finding(
