@@ -81,7 +81,7 @@ EXAMPLES = (
         "pypdfium2 5.9.0, forms never closed",
         "forms_opened.py",
         kind=12,
-        culprit=("PdfDocument",),
+        culprit=("forms_opened.py", "finalize"),
         told=("close()",),
         measure=GROWTH,
         document="form.pdf",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -144,7 +145,9 @@ def _fix(main: Finding, evidence: Evidence) -> list[str]:
             involved.setdefault(link.type.partition(".")[0].lstrip("_"))
     for name in evidence.packages:
         involved.setdefault(name)
-    return [*advice(main.number, involved), main.kind.fix]
+    # A library that registers its objects with weakref, say, knows better how to let them go.
+    involved_first = sorted(involved, key=sys.stdlib_module_names.__contains__)
+    return [*advice(main.number, involved_first), main.kind.fix]
 
 
 def _nothing_wrong(evidence: Evidence, findings: Sequence[Finding]) -> Judgement:
