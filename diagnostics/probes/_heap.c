@@ -9,6 +9,8 @@
  *   - a hook never allocates with Python's allocators, never runs Python code, never collects;
  *     its own tables live in libc's heap;
  *   - an allocation that is not picked costs one subtraction, a free one look into a filter;
+ *   - most blocks die young: a sample is kept among the newborn first, where it comes and goes
+ *     without touching the tables;
  *   - everything behind `lock` may be touched with or without the GIL, since the raw domain is
  *     used without it. Nobody who holds `lock` waits for anything.
  */
@@ -86,9 +88,12 @@ this_thread_state(void) /* NULL without the GIL */
 #define BLOCK_PARTS 1024
 #define SURE 40             /* a block of so many mean gaps is picked, as far as a double can tell */
 #define SMALL_BLOCK 512     /* pymalloc passes what is larger on to malloc */
+#define OTHER_WEIGHTS 256
 #define NO_NODE 0u          /* the root of the tree: no Python frame */
 #define EMPTY UINT32_MAX    /* an unused slot of an index */
+#define NEWBORNS 1024       /* a power of two; they stay in the cache, and so does their filter */
 #define FAR_AWAY INT64_MAX  /* a countdown that no thread lives to see end */
+#define LOOK_AGAIN (1 << 16) /* bytes after which a thread outside asks whether it is still */
 
 typedef struct {
     uint64_t key[2];
@@ -108,12 +113,27 @@ typedef struct {
 } weight_t;
 
 typedef struct {
+    size_t size;
+    weight_t weight;
+} known_weight_t;
+
+typedef struct {
     uintptr_t address;
     size_t size;
     int64_t birth_ns;
     uint64_t thread;
     uint32_t pair;
 } sample_t;
+
+typedef struct { /* a sample that no table knows yet */
+    uintptr_t address; /* 0 where nobody is */
+    size_t size;
+    int64_t birth_ns;
+    uint64_t thread;
+    uint32_t unit_at; /* its position in `units` */
+    uint32_t node;
+    weight_t weight;
+} newborn_t;
 
 typedef struct { /* what one stack left alive of one unit */
     int64_t unit;
@@ -159,6 +179,7 @@ static struct {
 
     double rate;
     weight_t small_weights[SMALL_BLOCK + 1]; /* by size, at this rate */
+    known_weight_t other_weights[OTHER_WEIGHTS]; /* by size modulo their number */
     size_t max_samples;
     int max_frames;
     bool only_marked_threads;
@@ -166,6 +187,7 @@ static struct {
     int64_t start_ns;
     uint64_t random[2];
 
+    newborn_t newborns[NEWBORNS]; /* by a hash of the address: the next with the same moves one out */
     ARRAY(sample_t) samples;
     ARRAY(pair_t) pairs;
     ARRAY(uint32_t) free_pairs;
@@ -202,11 +224,11 @@ static struct {
 enum { OUTSIDE, INSIDE };
 
 static _Thread_local struct {
-    int64_t countdown; /* bytes until the next point falls */
+    /* Bytes until the next point falls. It is far away inside a hook: a large object asks the raw
+     * domain for its memory, through our own hook there. */
+    int64_t countdown;
     uint32_t epoch;
     uint8_t membership;
-    /* What makes the next allocation a special one; nearly always nothing. */
-    bool nested; /* inside a hook already: a large object asks the raw domain for its memory */
     const hooked_t *looked_for; /* see `is_hooked` */
 } mine __attribute__((tls_model("initial-exec")));
 
@@ -279,13 +301,18 @@ weight_of(size_t size) /* what a sample of this size stands for */
     if ((double)size > SURE * heap.rate) {
         return (weight_t){(int64_t)size, BLOCK_PARTS};
     }
-    return computed_weight(size);
+    /* Of the sizes in between few are common. */
+    if (heap.other_weights[size % OTHER_WEIGHTS].size != size) {
+        heap.other_weights[size % OTHER_WEIGHTS] = (known_weight_t){size, computed_weight(size)};
+    }
+    return heap.other_weights[size % OTHER_WEIGHTS].weight;
 }
 
 static void
 set_rate(double rate)
 {
     heap.rate = rate;
+    memset(heap.other_weights, 0, sizeof heap.other_weights);
     for (size_t size = 1; size <= SMALL_BLOCK; size++) {
         heap.small_weights[size] = computed_weight(size);
     }
@@ -514,29 +541,42 @@ pair_position(int64_t unit, uint32_t unit_at, uint32_t node)
     return found;
 }
 
-/* Add what a sample stands for to the sums of its pair, its unit and the whole, or take it out with
- * `sign` -1. What was reserved before cannot fail here. */
-static void
-count_sample(const sample_t *sample, int sign)
+static weight_t
+negative(weight_t weight)
 {
-    weight_t more = weight_of(sample->size);
-    more.bytes *= sign;
-    more.blocks *= sign;
-    pair_t *pair = &heap.pairs.items[sample->pair];
-    pair->alive.bytes += more.bytes;
-    pair->alive.blocks += more.blocks;
-    if (!pair->changed && ROOM(heap.changed_pairs)) {
-        pair->changed = true;
-        heap.changed_pairs.items[heap.changed_pairs.count++] = sample->pair;
-    }
-    unit_t *unit = &heap.units.items[pair->unit_at];
+    return (weight_t){-weight.bytes, -weight.blocks};
+}
+
+/* What a sample stands for, added to the sums of its unit and of the whole. */
+static void
+count_in_unit(uint32_t unit_at, size_t size, weight_t more)
+{
+    unit_t *unit = &heap.units.items[unit_at];
     unit->live_bytes += more.bytes;
     if (unit->live_bytes > unit->peak_bytes) {
         unit->peak_bytes = unit->live_bytes;
     }
     if (!unit->changed && ROOM(heap.changed_units)) {
         unit->changed = true;
-        heap.changed_units.items[heap.changed_units.count++] = pair->unit_at;
+        heap.changed_units.items[heap.changed_units.count++] = unit_at;
+    }
+    heap.alive.bytes += more.bytes;
+    heap.alive.blocks += more.blocks;
+    if (size <= SMALL_BLOCK) {
+        heap.small_bytes += more.bytes;
+    }
+}
+
+/* The same for the sums of its stack. */
+static void
+count_in_pair(uint32_t pair_at, weight_t more)
+{
+    pair_t *pair = &heap.pairs.items[pair_at];
+    pair->alive.bytes += more.bytes;
+    pair->alive.blocks += more.blocks;
+    if (!pair->changed && ROOM(heap.changed_pairs)) {
+        pair->changed = true;
+        heap.changed_pairs.items[heap.changed_pairs.count++] = pair_at;
     }
     node_t *node = &heap.nodes.items[pair->node];
     node->alive.bytes += more.bytes;
@@ -545,11 +585,13 @@ count_sample(const sample_t *sample, int sign)
         node->changed = true;
         heap.changed_nodes.items[heap.changed_nodes.count++] = pair->node;
     }
-    heap.alive.bytes += more.bytes;
-    heap.alive.blocks += more.blocks;
-    if (sample->size <= SMALL_BLOCK) {
-        heap.small_bytes += more.bytes;
-    }
+}
+
+static void
+count_sample(const sample_t *sample, weight_t more)
+{
+    count_in_unit(heap.pairs.items[sample->pair].unit_at, sample->size, more);
+    count_in_pair(sample->pair, more);
 }
 
 /* ---- Samples --------------------------------------------------------------------------------- */
@@ -561,11 +603,68 @@ remove_sample(slot_t *slot) /* its slot in the index */
     sample_t gone = heap.samples.items[position];
     empty_slot(&heap.sample_index, slot);
     filter_remove((void *)gone.address);
-    count_sample(&gone, -1);
+    count_sample(&gone, negative(weight_of(gone.size)));
     uint32_t last = (uint32_t)--heap.samples.count;
     if (position != last) {
         heap.samples.items[position] = heap.samples.items[last];
         find_slot(&heap.sample_index, heap.samples.items[position].address, 0)->value = position;
+    }
+}
+
+static newborn_t *
+cradle_of(uintptr_t address) /* where the newborn sample of this address would be */
+{
+    return &heap.newborns[address * 0x9E3779B97F4A7C15u >> 40 & (NEWBORNS - 1)];
+}
+
+static void
+remove_newborn(newborn_t *newborn)
+{
+    filter_remove((void *)newborn->address);
+    count_in_unit(newborn->unit_at, newborn->size, negative(newborn->weight));
+    newborn->address = 0;
+}
+
+static void thin_samples(void);
+static void widen_filter(void);
+
+/* Move a sample from the newborn into the tables. */
+static void
+settle_newborn(newborn_t *newborn)
+{
+    int64_t unit = heap.units.items[newborn->unit_at].unit;
+    uint32_t pair = pair_position(unit, newborn->unit_at, newborn->node);
+    slot_t *slot = slot_for(&heap.sample_index, newborn->address, 0);
+    if (pair == EMPTY || slot == NULL || !ROOM(heap.samples)) {
+        remove_newborn(newborn);
+        heap.dropped++;
+        return;
+    }
+    if (slot->value != EMPTY) { /* its free went by another road: a hook was out for a while */
+        remove_sample(slot);
+        slot = find_slot(&heap.sample_index, newborn->address, 0);
+    }
+    fill_slot(&heap.sample_index, slot, newborn->address, 0, (uint32_t)heap.samples.count);
+    heap.samples.items[heap.samples.count++] = (sample_t){
+        newborn->address, newborn->size, newborn->birth_ns, newborn->thread, pair,
+    };
+    count_in_pair(pair, newborn->weight);
+    newborn->address = 0;
+    if (heap.samples.count > heap.max_samples) {
+        thin_samples();
+    }
+    if (heap.samples.count * 8 > heap.filter_mask) {
+        widen_filter();
+    }
+}
+
+static void
+settle_all_newborns(void)
+{
+    for (size_t i = 0; i < NEWBORNS; i++) {
+        if (heap.newborns[i].address != 0) {
+            settle_newborn(&heap.newborns[i]);
+        }
     }
 }
 
@@ -574,6 +673,24 @@ static void
 thin_samples(void)
 {
     double before = heap.rate, after = before * 2;
+    set_rate(after);
+    for (size_t i = 0; i < NEWBORNS; i++) {
+        newborn_t *newborn = &heap.newborns[i];
+        if (newborn->address == 0) {
+            continue;
+        }
+        if (uniform() > chance(newborn->size, after) / chance(newborn->size, before)) {
+            remove_newborn(newborn);
+            heap.thinned++;
+            continue;
+        }
+        weight_t weight = weight_of(newborn->size);
+        count_in_unit(newborn->unit_at, newborn->size, negative(newborn->weight));
+        count_in_unit(newborn->unit_at, newborn->size, weight);
+        newborn->weight = weight;
+    }
+    /* What a settled sample stands for is never stored: it follows from its size and the rate. */
+    set_rate(before);
     for (uint32_t i = (uint32_t)heap.samples.count; i-- > 0;) {
         sample_t *sample = &heap.samples.items[i];
         if (uniform() > chance(sample->size, after) / chance(sample->size, before)) {
@@ -581,20 +698,19 @@ thin_samples(void)
             heap.thinned++;
         }
     }
-    /* What a sample stands for is never stored: it follows from its size and the present rate. */
     for (size_t i = 0; i < heap.samples.count; i++) {
-        count_sample(&heap.samples.items[i], -1);
+        count_sample(&heap.samples.items[i], negative(weight_of(heap.samples.items[i].size)));
     }
     set_rate(after);
     for (size_t i = 0; i < heap.samples.count; i++) {
-        count_sample(&heap.samples.items[i], 1);
+        count_sample(&heap.samples.items[i], weight_of(heap.samples.items[i].size));
     }
 }
 
 /* With more samples than an eighth of the filter's cells too many frees would go on to the table.
  * The cells lie in one buffer that is never replaced, since the raw domain looks into it without
- * any lock; a free that looks just while it is refilled can be missed, and `add_sample` mends that
- * when the address comes back. */
+ * any lock; a free that looks just while it is refilled can be missed, and `settle_newborn` mends
+ * that when the address comes back. */
 static void
 widen_filter(void)
 {
@@ -606,39 +722,40 @@ widen_filter(void)
     for (size_t i = 0; i < heap.samples.count; i++) {
         filter_add((void *)heap.samples.items[i].address);
     }
+    for (size_t i = 0; i < NEWBORNS; i++) {
+        if (heap.newborns[i].address != 0) {
+            filter_add((void *)heap.newborns[i].address);
+        }
+    }
 }
 
-static void
-add_sample(const void *address, size_t size, int64_t unit, uint32_t node)
+/* Returns NULL where it could not be taken in. */
+static const newborn_t *
+add_sample(const void *address, size_t size, int64_t birth_ns, int64_t unit, uint32_t node)
 {
-    if (heap.samples.count >= heap.max_samples) {
-        thin_samples();
-    }
-    if (heap.samples.count * 8 > heap.filter_mask) {
-        widen_filter();
-    }
     uint32_t unit_at = unit_position(unit);
-    uint32_t pair = unit_at == EMPTY ? EMPTY : pair_position(unit, unit_at, node);
-    slot_t *slot = slot_for(&heap.sample_index, (uintptr_t)address, 0);
-    if (pair == EMPTY || slot == NULL || !ROOM(heap.samples)) {
+    if (unit_at == EMPTY) {
         heap.dropped++;
-        return;
+        return NULL;
     }
-    if (slot->value != EMPTY) { /* its free went by another road: a hook was out for a while */
-        remove_sample(slot);
-        slot = find_slot(&heap.sample_index, (uintptr_t)address, 0);
+    newborn_t *newborn = cradle_of((uintptr_t)address);
+    if (newborn->address == (uintptr_t)address) { /* see settle_newborn */
+        remove_newborn(newborn);
+    } else if (newborn->address != 0) {
+        settle_newborn(newborn);
     }
-    fill_slot(&heap.sample_index, slot, (uintptr_t)address, 0, (uint32_t)heap.samples.count);
-    heap.samples.items[heap.samples.count++] = (sample_t){
+    *newborn = (newborn_t){
         .address = (uintptr_t)address,
         .size = size,
-        .birth_ns = monotonic_ns() - heap.start_ns,
+        .birth_ns = birth_ns,
         .thread = PyThread_get_thread_ident(),
-        .pair = pair,
+        .unit_at = unit_at,
+        .node = node,
+        .weight = weight_of(size),
     };
     filter_add(address);
-    heap.units.items[unit_at].born_bytes += weight_of(size).bytes;
-    count_sample(&heap.samples.items[heap.samples.count - 1], 1);
+    count_in_unit(unit_at, size, newborn->weight);
+    return newborn;
 }
 
 /* ---- The stack ------------------------------------------------------------------------------- */
@@ -730,56 +847,71 @@ current_unit(void)
 
 /* ---- The hooks ------------------------------------------------------------------------------- */
 
-static COLD void
-point_falls(const void *address, size_t size, bool raw)
+/* Some bytes went by without a point: this thread is to look at itself before the next one. */
+static bool
+is_counted(size_t size)
 {
-    if (address == NULL || !heap.enabled) {
-        return;
-    }
-    if (mine.epoch != heap.epoch) { /* this thread's first allocation in this recording */
+    if (mine.epoch != heap.epoch) { /* this thread's first look in this recording */
         mine.epoch = heap.epoch;
         mine.membership = heap.only_marked_threads ? OUTSIDE : INSIDE;
         lock_heap();
         mine.countdown = next_gap() - (int64_t)size;
         unlock_heap();
-        if (mine.countdown > 0) {
-            return;
+        if (mine.countdown > 0 && mine.membership == INSIDE) {
+            return false;
         }
     }
     if (mine.membership == OUTSIDE) {
-        mine.countdown = FAR_AWAY;
+        mine.countdown = LOOK_AGAIN;
+        return false;
+    }
+    return true;
+}
+
+static COLD void
+point_falls(const void *address, size_t size, const hooked_t *hook)
+{
+    if (address == NULL || !heap.enabled || !is_counted(size)) {
         return;
     }
-    PyThreadState *thread = raw && !PyGILState_Check() ? NULL : this_thread_state();
+    PyThreadState *thread = this_thread_state();
+    if (hook->domain == PYMEM_DOMAIN_RAW && thread != PyGILState_GetThisThreadState()) {
+        thread = NULL; /* it does not have the GIL (PyGILState_Check says so to every one, once there
+                        * has been a sub-interpreter) */
+    }
     bool counted = thread != NULL && thread->interp == PyInterpreterState_Main();
-    mine.nested = 1; /* what the interpreter allocates to tell the unit is not the loader's */
+    mine.countdown = FAR_AWAY; /* what the interpreter needs to tell the unit is not the loader's */
     int64_t unit = counted ? current_unit() : 0;
-    mine.nested = 0;
     lock_heap();
     mine.countdown = next_gap();
     if (heap.enabled) {
         heap.points++;
         uint32_t node = counted ? current_node(thread) : EMPTY;
-        if (node != EMPTY) {
-            add_sample(address, size, unit, node);
-        } else {
+        const newborn_t *born = NULL;
+        if (node == EMPTY) {
             heap.dropped++; /* without the GIL nobody may look at frames */
+        } else {
+            born = add_sample(address, size, monotonic_ns() - heap.start_ns, unit, node);
+        }
+        if (born != NULL) {
+            heap.units.items[born->unit_at].born_bytes += born->weight.bytes;
         }
     }
     unlock_heap();
 }
 
 static inline void
-note_allocation(const void *address, size_t size, bool raw)
+note_allocation(const void *address, size_t size, const hooked_t *hook)
 {
-    if (mine.epoch != heap.epoch || (mine.countdown -= (int64_t)size) <= 0) {
-        point_falls(address, size, raw);
+    if ((mine.countdown -= (int64_t)size) <= 0) {
+        point_falls(address, size, hook);
     }
 }
 
 typedef struct { /* a sample that a failed realloc may have to give back */
     bool found;
-    sample_t sample;
+    size_t size;
+    int64_t birth_ns;
     int64_t unit;
     uint32_t node;
 } taken_t;
@@ -789,16 +921,19 @@ take_sample(const void *address)
 {
     taken_t taken = {.found = false};
     lock_heap();
-    slot_t *slot = NULL;
-    if (heap.enabled && heap.sample_index.slots != NULL) {
-        slot = find_slot(&heap.sample_index, (uintptr_t)address, 0);
-    }
-    if (slot != NULL && slot->value != EMPTY) {
-        taken.found = true;
-        taken.sample = heap.samples.items[slot->value];
-        taken.unit = heap.pairs.items[taken.sample.pair].unit;
-        taken.node = heap.pairs.items[taken.sample.pair].node;
-        remove_sample(slot);
+    newborn_t *newborn = cradle_of((uintptr_t)address);
+    if (newborn->address == (uintptr_t)address && address != NULL) {
+        taken = (taken_t){true, newborn->size, newborn->birth_ns,
+                          heap.units.items[newborn->unit_at].unit, newborn->node};
+        remove_newborn(newborn);
+    } else if (heap.enabled && heap.sample_index.slots != NULL) {
+        slot_t *slot = find_slot(&heap.sample_index, (uintptr_t)address, 0);
+        if (slot->value != EMPTY) {
+            const sample_t *sample = &heap.samples.items[slot->value];
+            const pair_t *pair = &heap.pairs.items[sample->pair];
+            taken = (taken_t){true, sample->size, sample->birth_ns, pair->unit, pair->node};
+            remove_sample(slot);
+        }
     }
     unlock_heap();
     return taken;
@@ -823,36 +958,32 @@ give_back(const void *address, const taken_t *taken)
 {
     lock_heap();
     if (heap.enabled) {
-        uint32_t before = (uint32_t)heap.samples.count;
-        add_sample(address, taken->sample.size, taken->unit, taken->node);
-        if (heap.samples.count > before) { /* it is not born anew */
-            heap.samples.items[before].birth_ns = taken->sample.birth_ns;
-            unit_t *unit = &heap.units.items[unit_position(taken->unit)];
-            unit->born_bytes -= weight_of(taken->sample.size).bytes;
-        }
+        add_sample(address, taken->size, taken->birth_ns, taken->unit, taken->node);
     }
     unlock_heap();
 }
 
-/* Whether the allocator below may ask the raw domain for the memory, through our own hook. (Where
- * pymalloc asks it for its tables, that is an allocation like another.) */
-static inline bool
-passes_on(size_t size)
+static void *
+hooked_large_malloc(hooked_t *hook, size_t size)
 {
-    return size > SMALL_BLOCK;
+    int64_t countdown = mine.countdown;
+    mine.countdown = FAR_AWAY;
+    void *address = hook->original.malloc(hook->original.ctx, size);
+    mine.countdown = countdown;
+    note_allocation(address, size, hook);
+    return address;
 }
 
 static void *
 hooked_malloc(void *context, size_t size)
 {
     hooked_t *hook = context;
-    if (mine.nested) {
-        return hook->original.malloc(hook->original.ctx, size);
+    if (size > SMALL_BLOCK) { /* the allocator below may ask the raw domain */
+        return hooked_large_malloc(hook, size);
     }
-    mine.nested = passes_on(size);
+    /* Where pymalloc asks it for its tables, that is an allocation like another. */
     void *address = hook->original.malloc(hook->original.ctx, size);
-    mine.nested = false;
-    note_allocation(address, size, hook->domain == PYMEM_DOMAIN_RAW);
+    note_allocation(address, size, hook);
     return address;
 }
 
@@ -860,13 +991,11 @@ static void *
 hooked_calloc(void *context, size_t count, size_t size)
 {
     hooked_t *hook = context;
-    if (mine.nested) {
-        return hook->original.calloc(hook->original.ctx, count, size);
-    }
-    mine.nested = true;
+    int64_t countdown = mine.countdown;
+    mine.countdown = FAR_AWAY;
     void *address = hook->original.calloc(hook->original.ctx, count, size);
-    mine.nested = false;
-    note_allocation(address, count * size, hook->domain == PYMEM_DOMAIN_RAW);
+    mine.countdown = countdown;
+    note_allocation(address, count * size, hook);
     return address;
 }
 
@@ -874,9 +1003,6 @@ static void *
 hooked_realloc(void *context, void *old, size_t size)
 {
     hooked_t *hook = context;
-    if (mine.nested) {
-        return hook->original.realloc(hook->original.ctx, old, size);
-    }
     if (mine.looked_for == hook) {
         mine.looked_for = NULL;
     }
@@ -885,11 +1011,12 @@ hooked_realloc(void *context, void *old, size_t size)
     if (may_be_sample(old)) {
         taken = take_sample(old);
     }
-    mine.nested = true;
+    int64_t countdown = mine.countdown;
+    mine.countdown = FAR_AWAY;
     void *address = hook->original.realloc(hook->original.ctx, old, size);
-    mine.nested = false;
+    mine.countdown = countdown;
     if (address != NULL) {
-        note_allocation(address, size, hook->domain == PYMEM_DOMAIN_RAW);
+        note_allocation(address, size, hook);
     } else if (taken.found) {
         give_back(old, &taken);
     }
@@ -989,7 +1116,6 @@ uninstall(void)
     }
 }
 
-
 /* ---- The module ------------------------------------------------------------------------------ */
 
 static PyObject *
@@ -1050,6 +1176,7 @@ start(PyObject *Py_UNUSED(module), PyObject *args, PyObject *keywords)
     last_stack.depth = 0;
     heap.points = heap.dropped = heap.thinned = 0;
     seed_random(seed);
+    mine.countdown = 0; /* of other threads each looks at itself when its last gap is over */
     bool ready = ROOM(heap.nodes);
     if (ready) {
         heap.nodes.items[heap.nodes.count++] = (node_t){.parent = NO_NODE}; /* the root */
@@ -1090,6 +1217,7 @@ stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     drop_index(&heap.unit_index);
     drop_index(&heap.node_index);
     drop_index(&heap.step_index);
+    memset(heap.newborns, 0, sizeof heap.newborns);
     memset(heap.filter, 0, heap.filter_mask + 1);
     unlock_heap();
     for (size_t i = 1; i < count; i++) {
@@ -1097,14 +1225,6 @@ stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     }
     free(nodes);
     Py_CLEAR(heap.unit_variable);
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-abandon(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
-{
-    heap.enabled = false;
-    uninstall();
     Py_RETURN_NONE;
 }
 
@@ -1131,7 +1251,7 @@ mark_thread(PyObject *Py_UNUSED(module), PyObject *belongs)
     mine.epoch = heap.epoch;
     mine.membership = inside ? INSIDE : OUTSIDE;
     lock_heap();
-    mine.countdown = inside ? next_gap() : FAR_AWAY;
+    mine.countdown = inside ? next_gap() : LOOK_AGAIN;
     unlock_heap();
     Py_RETURN_NONE;
 }
@@ -1155,6 +1275,7 @@ static PyObject *
 drain_pairs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     lock_heap();
+    settle_all_newborns();
     size_t at = 0;
     int64_t *rows = malloc((heap.changed_pairs.count * 4 + 1) * sizeof *rows);
     for (size_t i = 0; rows != NULL && i < heap.changed_pairs.count; i++) {
@@ -1185,6 +1306,7 @@ static PyObject *
 drain_nodes(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     lock_heap();
+    settle_all_newborns();
     size_t at = 0;
     int64_t *rows = malloc((heap.changed_nodes.count * 3 + 1) * sizeof *rows);
     for (size_t i = 0; rows != NULL && i < heap.changed_nodes.count; i++) {
@@ -1256,6 +1378,7 @@ static PyObject *
 samples(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     lock_heap();
+    settle_all_newborns();
     size_t at = 0;
     int64_t *rows = malloc((heap.samples.count * 7 + 1) * sizeof *rows);
     for (size_t i = 0; rows != NULL && i < heap.samples.count; i++) {
@@ -1337,8 +1460,9 @@ status(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
                     + (heap.sample_index.mask + heap.pair_index.mask + heap.unit_index.mask
                        + heap.node_index.mask + heap.step_index.mask)
                           * sizeof(slot_t)
-                    + heap.filter_mask_limit;
+                    + sizeof heap.newborns + heap.filter_mask_limit;
     double rate = heap.rate;
+    settle_all_newborns();
     size_t live_samples = heap.samples.count, known_nodes = heap.nodes.count;
     int64_t live_bytes = heap.alive.bytes, live_blocks = whole_blocks(heap.alive.blocks);
     int64_t small_bytes = heap.small_bytes;
@@ -1367,7 +1491,6 @@ static PyMethodDef functions[] = {
      "Begin to sample: unit_variable, rate (mean gap in bytes), max_samples, max_frames,\n"
      "only_marked_threads, seed."},
     {"stop", stop, METH_NOARGS, "Stop sampling and forget everything."},
-    {"abandon", abandon, METH_NOARGS, "In a forked child: take the hooks out, touch nothing else."},
     {"coarsen", coarsen, METH_NOARGS, "Double the mean gap, and thin the samples to match."},
     {"picks", picks, METH_VARARGS,
      "What would be picked of blocks of the given sizes (int64), by the same arithmetic, for\n"

@@ -161,9 +161,7 @@ class SampledEngine(BaseProbe):
 
     def abandon(self) -> None:
         self._stopped = True
-        self._counts = False
-        self._core.abandon()
-        self._family.release()
+        self.stop_counting()
 
     def _see_to_the_hooks(self) -> None:
         if not self._marked and self.session.is_own_thread(threading.get_ident()):

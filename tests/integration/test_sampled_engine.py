@@ -482,6 +482,29 @@ def test_a_forked_child_is_not_sampled_and_its_parent_goes_on(path):
     assert retained(path)[1] == pytest.approx(3000 * 1033, rel=0.08)
 
 
+def test_a_forked_child_can_record_while_its_parent_records(path, tmp_path):
+    run(
+        """
+        import os, sys
+        from diagnostics import record, unit
+        with record(sys.argv[1], engine="sampled", types=False), unit("page", 1):
+            kept = [bytes(1000) for _ in range(3000)]
+            child = os.fork()
+            if child == 0:
+                with record(sys.argv[2], engine="sampled", types=False), unit("page", 2):
+                    own = [bytes(1000) for _ in range(2000)]
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        """,
+        path,
+        tmp_path / "child.p87",
+    )
+    assert retained(path)[1] == pytest.approx(3000 * 1033, rel=0.08)
+    of_the_child = retained(tmp_path / "child.p87")
+    assert of_the_child[2] == pytest.approx(2000 * 1033, rel=0.1)
+    assert of_the_child.get(1, 0) < 50_000, "what its parent left in it is not in its sums"
+
+
 def test_a_process_that_exits_while_recording_exits_cleanly(path):
     done = run(
         """
@@ -517,6 +540,38 @@ def test_a_sub_interpreter_is_refused_clearly():
         f"import {name} as interpreters\ninterpreters.run_string(interpreters.create(), {code!r})\n"
     )
     assert done.stdout.startswith("refused: ")
+
+
+WITHOUT_THE_GIL = """
+import ctypes, sys, threading, time
+import {name} as interpreters
+from diagnostics import record
+interpreters.create()
+libc = ctypes.CDLL(None)  # its calls let go of the GIL
+libc.PyMem_RawMalloc.restype = ctypes.c_void_p
+libc.PyMem_RawMalloc.argtypes = [ctypes.c_size_t]
+libc.PyMem_RawFree.argtypes = [ctypes.c_void_p]
+end = time.monotonic() + 3
+def native():
+    while time.monotonic() < end:
+        libc.PyMem_RawFree(libc.PyMem_RawMalloc(20_000))
+def deep(n):
+    return [n] if n == 0 else [*deep(n - 1), n]
+with record(sys.argv[1], engine="sampled", types=False):
+    threads = [threading.Thread(target=native) for _ in range(3)]
+    for thread in threads: thread.start()
+    while time.monotonic() < end:
+        deep(40)
+        exec(compile("def f(a): return [a] * 50\\nf(1)", "made", "exec"), {{}})
+    for thread in threads: thread.join()
+"""
+
+
+def test_threads_without_the_gil_are_told_apart_beside_a_sub_interpreter(path):
+    name = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    run(WITHOUT_THE_GIL.format(name=name), path)
+    with RecordingReader(path) as reader:
+        assert reader.outcome().state == "finished"
 
 
 def test_threads_of_the_host_are_not_counted_and_those_of_the_run_are(path):
