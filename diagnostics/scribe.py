@@ -20,13 +20,25 @@ Entry = Callable[[RecordingWriter], None]
 
 _ACCOUNT_EVERY_NS = 1_000_000_000
 
+_CPU_A_TICK_S = 0.001
+"""So much a tick may take in the mean, 1 % of a core with ten a second; captures have a budget of
+their own."""
+
+_ALLOWANCE_NS = 30_000_000
+"""The first ticks describe the run, its code and its heap, and cost more than those after them."""
+
+_LONGEST_PAUSE_S = 0.5
+"""The share is exceeded rather than that somebody who watches waits longer."""
+
 
 class Scribe:
     """Owns the recording's file. Everything that is to be written is left here, or comes from the
     units' book and the probes at each tick.
 
     ``start`` begins a thread of its own; without it, and after ``end``, the calling thread may
-    ``write`` instead. Where the file cannot grow any more, the recording ends and the run goes on.
+    ``write`` instead. A tick comes every ``tick_s``, later where ticks take more than
+    1 ms of CPU time in the mean, but at least twice a second (or every ``tick_s``, if that is
+    longer). Where the file cannot grow any more, the recording ends and the run goes on.
     """
 
     def __init__(
@@ -45,6 +57,8 @@ class Scribe:
         self._wake = threading.Event()
         self._waiting: deque[threading.Event] = deque()
         self._cpu_ns = 0
+        self._captures_cpu_ns = 0
+        self._start_ns = 0
         self._account_due_ns = 0
         self._lost_ticks = 0
         self._dropped = 0
@@ -79,6 +93,7 @@ class Scribe:
 
     def start(self) -> None:
         """Begin to write at every tick."""
+        self._start_ns = self._now_ns()
         self._thread = thread = threading.Thread(
             target=self._run, name="page87-recorder", daemon=True
         )
@@ -106,7 +121,7 @@ class Scribe:
 
     def _run(self) -> None:
         while not self._over.is_set():
-            self._wake.wait(self._tick_s)
+            self._wake.wait(self._pause_s())
             self._wake.clear()
             # Taken before the tick: who comes during it waits for the next.
             waiting = [self._waiting.popleft() for _ in range(len(self._waiting))]
@@ -114,6 +129,13 @@ class Scribe:
                 self.write()
             for done in waiting:
                 done.set()
+
+    def _pause_s(self) -> float:
+        """How long until the next tick."""
+        earned_ns = self._now_ns() - self._start_ns
+        spent_ns = self._cpu_ns - self._captures_cpu_ns - _ALLOWANCE_NS
+        owed_s = (spent_ns * self._tick_s / _CPU_A_TICK_S - earned_ns) / 1e9
+        return max(self._tick_s, min(owed_s, _LONGEST_PAUSE_S))
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -161,8 +183,10 @@ class Scribe:
         self._cpu_ns += time.thread_time_ns() - start
 
     def _write_tick(self) -> None:
+        start = time.thread_time_ns()
         for act in self.at_tick:
             self._keep(act)
+        self._captures_cpu_ns += time.thread_time_ns() - start
         t_ns = self._now_ns()
         self._keep(self._write_units)
         self._keep(self._crew.tick, self._writer, t_ns)

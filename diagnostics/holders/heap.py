@@ -87,10 +87,12 @@ def objects_at(blocks: Collection[int], deadline: Deadline) -> Held:
 def holders(wanted: Held, deadline: Deadline) -> tuple[Held, list[Edge]]:
     """Who refers to these objects, and who to which. Raises ``OutOfTimeError``."""
     ids = frozenset(wanted)
-    few = len(wanted) <= _FEW and all(map(gc.is_tracked, wanted.values()))
+    tracked = all(map(gc.is_tracked, wanted.values()))
+    few = len(wanted) <= _FEW and tracked
     # gc.get_referrers may hand out a tuple that another thread is building, see probes/tracked.py.
-    found = _referrers(wanted, deadline) if few and not _IS_BUILT else holders_by_id(ids, deadline)
-    return meeting(found, ids)
+    if few and not _IS_BUILT:
+        return meeting(_referrers(wanted, deadline), ids)
+    return meeting(holders_by_id(ids, deadline, tracked=tracked), ids)
 
 
 def meeting(holders: Held, ids: frozenset[int]) -> tuple[Held, list[Edge]]:
@@ -104,13 +106,17 @@ def meeting(holders: Held, ids: frozenset[int]) -> tuple[Held, list[Edge]]:
     return found, edges
 
 
-def holders_by_id(ids: frozenset[int], deadline: Deadline) -> Held:
-    """Who refers to an object with one of these ids. Raises ``OutOfTimeError``."""
+def holders_by_id(ids: frozenset[int], deadline: Deadline, *, tracked: bool = False) -> Held:
+    """Who refers to an object with one of these ids. Raises ``OutOfTimeError``.
+
+    It is several times faster where all of them are known to be ``tracked`` by the collector.
+    """
     found = Held()
     if _IS_BUILT:
         packed = _packed(ids)
+        tuples = _scan.tuples_with(packed) if tracked else None
         for objects in _portions(deadline):
-            found.update(Held.of(_scan.holders(objects, packed, _NEVER_ASKED)))
+            found.update(Held.of(_scan.holders(objects, packed, _NEVER_ASKED, tuples)))
         return Held.of(item for item in found.values() if type(item) is not Held)
     for objects, parts in _all_objects(deadline):
         if not ids.isdisjoint(map(id, parts)):

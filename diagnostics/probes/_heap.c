@@ -202,8 +202,9 @@ static struct {
     index_t node_index;   /* (parent, code, line) -> nodes */
     index_t step_index;   /* (parent, code, instruction) -> nodes */
 
-    uint8_t *filter; /* kept from recording to recording; how many samples share a hash of their address */
-    size_t filter_mask;
+    uint64_t *filter; /* kept from recording to recording: a bit for each cell that has samples */
+    uint8_t *filter_counts; /* how many each has: only adding and removing look there */
+    size_t filter_mask;     /* number of cells - 1 */
     size_t filter_mask_limit;
 
     weight_t alive;
@@ -468,30 +469,51 @@ drop_index(index_t *index)
 
 /* ---- The filter: may this address be a sample's? --------------------------------------------- */
 
-#define FEWEST_CELLS (1 << 13) /* while samples are few, the whole filter stays in the cache */
+#define FEWEST_CELLS (1 << 16) /* while samples are few, all bits stay in the cache */
 #define FILTER_STUCK UINT8_MAX /* a count that reached the top stays there */
 
-/* A page of memory has one line of the cache here, so that what is freed together is looked up
- * together; blocks within 64 bytes share a cell. */
-static inline uint8_t *
-filter_cell(const void *address)
+/* A page of memory has one word of bits, so that what is freed together is looked up together;
+ * blocks within 64 bytes share a cell. */
+static inline size_t
+filter_word(const void *address)
 {
-    uint64_t line = ((uintptr_t)address >> 12) * 0x9E3779B97F4A7C15u >> 32;
-    return &heap.filter[(line << 6 | ((uintptr_t)address >> 6 & 63)) & heap.filter_mask];
+    return (((uintptr_t)address >> 12) * 0x9E3779B97F4A7C15u >> 32) & (heap.filter_mask >> 6);
+}
+
+static inline uint64_t
+filter_bit(const void *address)
+{
+    return (uint64_t)1 << ((uintptr_t)address >> 6 & 63);
+}
+
+static inline uint8_t *
+filter_count(const void *address)
+{
+    return &heap.filter_counts[filter_word(address) << 6 | ((uintptr_t)address >> 6 & 63)];
 }
 
 static void
 filter_add(const void *address)
 {
-    uint8_t *cell = filter_cell(address);
-    *cell += *cell != FILTER_STUCK;
+    uint8_t *count = filter_count(address);
+    *count += *count != FILTER_STUCK;
+    heap.filter[filter_word(address)] |= filter_bit(address);
 }
 
 static void
 filter_remove(const void *address)
 {
-    uint8_t *cell = filter_cell(address);
-    *cell -= *cell != FILTER_STUCK;
+    uint8_t *count = filter_count(address);
+    if (*count != FILTER_STUCK && --*count == 0) {
+        heap.filter[filter_word(address)] &= ~filter_bit(address);
+    }
+}
+
+static void
+empty_filter(void)
+{
+    memset(heap.filter, 0, (heap.filter_mask >> 6) * sizeof *heap.filter + sizeof *heap.filter);
+    memset(heap.filter_counts, 0, heap.filter_mask + 1);
 }
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
@@ -718,7 +740,7 @@ widen_filter(void)
         return;
     }
     heap.filter_mask = heap.filter_mask * 2 + 1;
-    memset(heap.filter, 0, heap.filter_mask + 1);
+    empty_filter();
     for (size_t i = 0; i < heap.samples.count; i++) {
         filter_add((void *)heap.samples.items[i].address);
     }
@@ -950,7 +972,7 @@ forget_sample(const void *address)
 static inline bool
 may_be_sample(const void *address)
 {
-    return *filter_cell(address) != 0;
+    return (heap.filter[filter_word(address)] & filter_bit(address)) != 0;
 }
 
 static void
@@ -1155,13 +1177,17 @@ start(PyObject *Py_UNUSED(module), PyObject *args, PyObject *keywords)
         cells *= 2;
     }
     if (cells - 1 > heap.filter_mask_limit) {
-        uint8_t *filter = calloc(cells, 1);
-        if (filter == NULL) {
+        uint64_t *filter = calloc(cells >> 6, sizeof *filter);
+        uint8_t *counts = calloc(cells, 1);
+        if (filter == NULL || counts == NULL) {
+            free(filter);
+            free(counts);
             return PyErr_NoMemory();
         }
         /* One that is too small is left where it is: where our hooks stayed in under another
          * tool's, a thread without the GIL may be looking into it. */
         heap.filter = filter;
+        heap.filter_counts = counts;
         heap.filter_mask_limit = cells - 1;
     }
     lock_heap();
@@ -1218,7 +1244,7 @@ stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     drop_index(&heap.node_index);
     drop_index(&heap.step_index);
     memset(heap.newborns, 0, sizeof heap.newborns);
-    memset(heap.filter, 0, heap.filter_mask + 1);
+    empty_filter();
     unlock_heap();
     for (size_t i = 1; i < count; i++) {
         Py_DECREF(nodes[i].code); /* may free memory, so not under the lock */
@@ -1460,7 +1486,7 @@ status(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
                     + (heap.sample_index.mask + heap.pair_index.mask + heap.unit_index.mask
                        + heap.node_index.mask + heap.step_index.mask)
                           * sizeof(slot_t)
-                    + sizeof heap.newborns + heap.filter_mask_limit;
+                    + sizeof heap.newborns + heap.filter_mask_limit / 8 * 9;
     double rate = heap.rate;
     settle_all_newborns();
     size_t live_samples = heap.samples.count, known_nodes = heap.nodes.count;

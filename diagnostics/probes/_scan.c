@@ -89,8 +89,9 @@ set_of(set_t *set, const Py_buffer *addresses)
 
 typedef struct {
     const set_t *wanted;
-    set_t *seen;      /* untracked containers that were looked into already */
-    PyObject *found;  /* a list */
+    const set_t *hidden; /* the only ones to look into, if that is known; else NULL */
+    set_t *seen;         /* what was looked into already */
+    PyObject *found;     /* a list */
     int depth;
     bool meets;
     bool failed;
@@ -116,7 +117,9 @@ comes_through_others(PyObject *item)
 static void
 look_into(PyObject *holder, visit_t *outer)
 {
-    visit_t inner = {outer->wanted, outer->seen, outer->found, outer->depth + 1, false, false};
+    visit_t inner = *outer;
+    inner.depth++;
+    inner.meets = inner.failed = false;
     Py_TYPE(holder)->tp_traverse(holder, visit, &inner);
     outer->failed |= inner.failed || (inner.meets && PyList_Append(outer->found, holder) < 0);
 }
@@ -126,8 +129,10 @@ visit(PyObject *held, void *context)
 {
     visit_t *one = context;
     one->meets |= contains(one->wanted, (uintptr_t)held);
-    /* Many objects may share one: it is looked into once. */
-    if (one->depth < DEEPEST && comes_through_others(held) && add(one->seen, (uintptr_t)held)) {
+    /* Where it is known which ones matter, what is held need not be touched: on a large heap that
+     * is what a pass waits for. Many objects may share one: it is looked into once. */
+    if (one->depth < DEEPEST && (one->hidden == NULL || contains(one->hidden, (uintptr_t)held))
+        && comes_through_others(held) && add(one->seen, (uintptr_t)held)) {
         look_into(held, one);
     }
     return 0;
@@ -137,17 +142,21 @@ static PyObject *
 holders(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *objects, *never;
-    Py_buffer addresses;
-    if (!PyArg_ParseTuple(args, "O!y*O!:holders", &PyList_Type, &objects, &addresses, &PyType_Type,
-                          &never)) {
+    Py_buffer addresses, tuples = {0};
+    if (!PyArg_ParseTuple(args, "O!y*O!z*:holders", &PyList_Type, &objects, &addresses,
+                          &PyType_Type, &never, &tuples)) {
         return NULL;
     }
-    set_t wanted = {0}, seen = {0};
+    set_t wanted = {0}, seen = {0}, hidden = {0};
     PyObject *found = PyList_New(0);
     bool ready = found != NULL && set_of(&wanted, &addresses)
+                 && (tuples.buf == NULL || set_of(&hidden, &tuples))
                  && make_set(&seen, (size_t)PyList_GET_SIZE(objects));
     if (ready) {
-        visit_t outer = {&wanted, &seen, found, -1, false, false};
+        visit_t outer = {
+            .wanted = &wanted, .hidden = tuples.buf == NULL ? NULL : &hidden,
+            .seen = &seen, .found = found, .depth = -1,
+        };
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects) && !outer.failed; i++) {
             PyObject *item = PyList_GET_ITEM(objects, i);
             if (Py_TYPE(item)->tp_traverse != NULL && !Py_IS_TYPE(item, (PyTypeObject *)never)) {
@@ -159,8 +168,10 @@ holders(PyObject *Py_UNUSED(module), PyObject *args)
         PyErr_NoMemory();
     }
     free(wanted.slots);
+    free(hidden.slots);
     free(seen.slots);
     PyBuffer_Release(&addresses);
+    PyBuffer_Release(&tuples);
     if (!ready) {
         Py_CLEAR(found);
     }
@@ -285,6 +296,81 @@ objects(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     return result;
 }
 
+typedef struct {
+    const set_t *wanted;
+    set_t *found;
+    bool meets;
+} among_t;
+
+static int
+visit_among(PyObject *held, void *context)
+{
+    among_t *one = context;
+    one->meets |= contains(one->wanted, (uintptr_t)held) || contains(one->found, (uintptr_t)held);
+    return 0;
+}
+
+/* One round over all tuples and frozensets; whether it found more of them. */
+static bool
+find_more_tuples(PyObject *all, among_t *one)
+{
+    size_t before = one->found->used;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all); i++) {
+        PyObject *item = PyList_GET_ITEM(all, i);
+        if (may_be_unfinished(item)) {
+            one->meets = false;
+            Py_TYPE(item)->tp_traverse(item, visit_among, one);
+            if (one->meets) {
+                add(one->found, (uintptr_t)item);
+            }
+        }
+    }
+    return one->found->used > before;
+}
+
+static PyObject *
+as_addresses(const set_t *set)
+{
+    PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(set->used * sizeof(uintptr_t)));
+    uintptr_t *next = result == NULL ? NULL : (uintptr_t *)PyBytes_AS_STRING(result);
+    for (size_t at = 0; next != NULL && at <= set->mask; at++) {
+        if (set->slots[at] != 0) {
+            *next++ = set->slots[at];
+        }
+    }
+    return result;
+}
+
+static PyObject *
+tuples_with(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer addresses;
+    if (!PyArg_ParseTuple(args, "y*:tuples_with", &addresses)) {
+        return NULL;
+    }
+    set_t wanted = {0}, found = {0};
+    PyObject *all = tracked(), *result = NULL;
+    if (all != NULL && set_of(&wanted, &addresses)) {
+        size_t tuples = 0;
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all); i++) {
+            tuples += may_be_unfinished(PyList_GET_ITEM(all, i));
+        }
+        if (make_set(&found, tuples)) {
+            among_t one = {&wanted, &found, false};
+            for (int depth = 0; depth <= DEEPEST && find_more_tuples(all, &one); depth++) {
+            }
+            result = as_addresses(&found);
+        } else {
+            PyErr_NoMemory();
+        }
+    }
+    free(wanted.slots);
+    free(found.slots);
+    Py_XDECREF(all);
+    PyBuffer_Release(&addresses);
+    return result;
+}
+
 #define MOST_TYPES (1 << 16)
 
 typedef struct {
@@ -341,9 +427,15 @@ static PyMethodDef functions[] = {
     {"count_types", count_types, METH_NOARGS,
      "How many objects of each type the collector tracks: type -> count."},
     {"holders", holders, METH_VARARGS,
-     "holders(objects, addresses, never): those of the objects that refer to something at one of\n"
-     "the addresses, and the tuples, frozensets and untracked dicts below them that do; objects of\n"
-     "the type `never` are not asked."},
+     "holders(objects, addresses, never, tuples): those of the objects that refer to something at\n"
+     "one of the addresses, and the tuples, frozensets and untracked dicts below them that do;\n"
+     "objects of the type `never` are not asked. `tuples` may be the answer of tuples_with, if all\n"
+     "that is looked for is tracked: nothing else is looked into then, which is much faster; else\n"
+     "None."},
+    {"tuples_with", tuples_with, METH_VARARGS,
+     "tuples_with(addresses): the addresses of the tracked tuples and frozensets that refer to\n"
+     "something at one of the addresses, or to another such tuple. What is untracked cannot refer\n"
+     "to something tracked."},
     {"at", at, METH_VARARGS, "at(objects, addresses): the objects that lie at the addresses."},
     {"pointing_at", pointing_at, METH_VARARGS,
      "pointing_at(objects, addresses, types, never): the objects of the types whose own struct\n"
