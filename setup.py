@@ -47,6 +47,7 @@ setup(
             [f"{name.replace('.', '/')}.c"],
             extra_compile_args=["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra"],
             libraries=["m"],
+            depends=["diagnostics/probes/_tables.h"],
             # Without a compiler the package installs all the same, and says at run time what it
             # lacks.
             optional=True,

@@ -1,7 +1,9 @@
 """What it costs to record, beside what peers cost: python -m benchmarks.overhead [--write]
 
-Every run is a process of its own. Bare and recorded runs of a load take turns, so that a machine
-that grows slower slows both. --write puts the tables into docs/benchmarks.md.
+Every run is a process of its own. Of the long loads a recorded run stands between two bare ones and
+is compared with their mean, so that a machine that grows slower slows both; the two bare runs
+compared with each other say how much of a difference is noise. --write puts the tables into
+docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from benchmarks.loads import LEAK, LOADS
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
 BARE, OURS = "bare", "page87 sampled"
+AFTER = "bare again"
 PEERS = (
     "page87 exact, 1 frame",
     "page87 exact, 10 frames",
@@ -50,8 +53,15 @@ Runs = dict[tuple[str, str], list["Run"]]
 
 class Run(NamedTuple):
     cpu_s: float
+    start_s: float
+    end_s: float
     peak_bytes: int
     capture_bytes: int
+
+    @property
+    def during_s(self) -> float:
+        """CPU time between the recording's start and its end."""
+        return self.cpu_s - self.start_s - self.end_s
 
 
 def measure(load: str, size: int, variant: str) -> Run:
@@ -74,7 +84,7 @@ def measure(load: str, size: int, variant: str) -> Run:
         over.set()
         watcher.join()
         process.wait()
-    return Run(said["cpu_s"], peak[0], said["capture_bytes"])
+    return Run(said["cpu_s"], said["start_s"], said["end_s"], peak[0], said["capture_bytes"])
 
 
 def _watch(pid: int, over: threading.Event, peak: list[int]) -> None:
@@ -88,13 +98,13 @@ def _watch(pid: int, over: threading.Event, peak: list[int]) -> None:
 
 
 def long_runs(rounds: int) -> Runs:
-    """The long loads, bare and recorded, taking turns in alternating order."""
+    """The long loads: bare, recorded, bare again."""
     runs: Runs = defaultdict(list)
     for turn in range(rounds):
         for load, (_pages, size, _short) in LOADS.items():
-            pair = (BARE, OURS) if turn % 2 == 0 else (OURS, BARE)
-            for variant in pair:
-                runs[load, variant].append(measure(load, size, variant))
+            for variant in (BARE, OURS, AFTER):
+                asked = OURS if variant == OURS else BARE
+                runs[load, variant].append(measure(load, size, asked))
             print(f"{turn + 1}/{rounds} {load}", file=sys.stderr, flush=True)
     return runs
 
@@ -110,8 +120,42 @@ def short_runs(rounds: int) -> Runs:
     return runs
 
 
+def long_table(runs: Runs) -> Iterator[str]:
+    """The figures of the long loads as Markdown."""
+    yield (
+        "| load | bare | bare again | recorded | while it runs | start | end | peak RSS more"
+        " | capture | n |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|"
+    for load in LOADS:
+        before, own, after = (runs[load, variant] for variant in (BARE, OURS, AFTER))
+        bare_s = [(a.cpu_s + b.cpu_s) / 2 for a, b in zip(before, after, strict=True)]
+        noise = [b.cpu_s / a.cpu_s for a, b in zip(before, after, strict=True)]
+        whole = [run.cpu_s / bare for run, bare in zip(own, bare_s, strict=True)]
+        during = [run.during_s / bare for run, bare in zip(own, bare_s, strict=True)]
+        bare_peak = statistics.median(run.peak_bytes for run in (*before, *after))
+        peak = statistics.median(run.peak_bytes for run in own)
+        columns = (
+            load,
+            f"{statistics.median(bare_s):.2f} s, {bare_peak / 1e6:.0f} MB",
+            _spread(noise),
+            _spread(whole),
+            _spread(during),
+            f"{statistics.median(run.start_s for run in own):.2f} s",
+            f"{statistics.median(run.end_s for run in own):.2f} s",
+            f"{(peak - bare_peak) / 1e6:+.0f} MB ({peak / bare_peak:.2f})",
+            f"{statistics.median(run.capture_bytes for run in own) / 1e3:,.0f} kB",
+            str(len(own)),
+        )
+        yield f"| {' | '.join(columns)} |"
+
+
+def _spread(ratios: list[float]) -> str:
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} – {max(ratios):.2f})"
+
+
 def table(runs: Runs, variants: Sequence[str]) -> Iterator[str]:
-    """The figures as Markdown."""
+    """The figures of the short loads as Markdown."""
     yield "| load | variant | CPU | peak RSS | peak RSS more | capture | n |"
     yield "|---|---|---|---|---|---|---|"
     for load in LOADS:
@@ -124,7 +168,7 @@ def table(runs: Runs, variants: Sequence[str]) -> Iterator[str]:
         for variant in variants:
             own = runs[load, variant]
             ratios = [run.cpu_s / other.cpu_s for run, other in zip(own, bare, strict=True)]
-            cpu = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} – {max(ratios):.2f})"
+            cpu = _spread(ratios)
             peak = statistics.median(run.peak_bytes for run in own)
             more = f"{(peak - bare_peak) / 1e6:+.0f} MB"
             size = statistics.median(run.capture_bytes for run in own)
@@ -148,11 +192,12 @@ def main() -> None:
         f"Measured on {date.today()}: Python {platform.python_version()}, {platform.system()},"
         f" {os.cpu_count()} cores. CPU is of the whole process: recorder thread, start and end of"
         " the recording included. Ratios are of neighbouring runs: the median, and the lowest and"
-        " the highest."
+        " the highest. *Start* and *end* are paid once for a recording; at the end stands the look"
+        " at who holds what is left, whose time grows with the heap."
     )
     parts = [_HEAD, about]
     if chosen.rounds:
-        parts += ["## Whole loads", "\n".join(table(long_runs(chosen.rounds), [OURS]))]
+        parts += ["## Whole loads", "\n".join(long_table(long_runs(chosen.rounds)))]
         size = measure(LEAK, 1, OURS).capture_bytes
         parts.append(f"The recording of one minute of pdfplumber's leak: {size / 1e6:.2f} MB.")
     if chosen.peers:

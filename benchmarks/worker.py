@@ -1,7 +1,7 @@
 """One measured run in a fresh process: python -m benchmarks.worker LOAD SIZE VARIANT FOLDER
 
-Prints one JSON object: the CPU seconds of the whole process (all threads) for the load, with the
-start and the end of the recording inside, and the size of the capture.
+Prints one JSON object: the CPU seconds of the whole process (all threads) for the load with the
+start and the end of the recording, the seconds of these two, and the size of the capture.
 """
 
 from __future__ import annotations
@@ -73,11 +73,18 @@ def main() -> None:
     print("ready", flush=True)
     start = time.process_time()
     with watcher:
+        started = time.process_time()
         for _ in units(load(int(size))):
             pass
-    spent = time.process_time() - start
-    size_of_capture = capture.stat().st_size if capture.exists() else 0
-    print(json.dumps({"cpu_s": spent, "capture_bytes": size_of_capture}), flush=True)
+        ended = time.process_time()
+    complete = time.process_time()
+    said = {
+        "cpu_s": complete - start,
+        "start_s": started - start,
+        "end_s": complete - ended,
+        "capture_bytes": capture.stat().st_size if capture.exists() else 0,
+    }
+    print(json.dumps(said), flush=True)
 
 
 if __name__ == "__main__":

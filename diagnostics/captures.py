@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
 from diagnostics.probes.base import Budget
@@ -77,10 +77,15 @@ class Captures:
         self._number = 0
         self._next_growth = FIRST_GROWTH_BYTES
         self._asked: CaptureReason | None = None
-        self._lock = threading.Lock()
+        self._signal: AwaitedSignal | None = None
+        # A signal's handler can ask for a capture in the thread that is just taking one.
+        self._lock = threading.RLock()
+        self._is_taking = False
         self._resident = ResidentSet()
         self._rss_at_first = 0
         self._limit = LimitWatch()
+        if self._limit.missing:
+            scribe.log("warning", "captures", f"no memory limit is watched: {self._limit.missing}")
         scribe.at_tick.append(self._look)
 
     def follow(
@@ -90,14 +95,29 @@ class Captures:
         self._retention = retention
         self._growth_source = growth_source
 
+    def await_signal(self, number: signal.Signals) -> None:
+        """Have one taken by the recorder thread each time when the signal came.
+
+        Raises ``ValueError`` outside of the main thread.
+        """
+        self._signal = AwaitedSignal(number)
+
+    def end_signal(self) -> None:
+        """Give the signal back to whoever had it."""
+        if self._signal is not None:
+            self._signal.end()
+
     def ask(self, reason: CaptureReason) -> None:
-        """Have one taken by the recorder thread at once; callable from a signal handler."""
+        """Have one taken by the recorder thread at its next tick; callable from anywhere.
+
+        It takes no lock: a signal's handler may come between any two steps of another ``ask``.
+        """
         self._asked = reason
-        self._scribe.wake()
 
     def take(self, reason: CaptureReason, *, ended: bool = False) -> CaptureRows | None:
         """Take one in the calling thread; None where nothing can be suspected here (no engine and
-        no type counts). While another is being taken it waits for that."""
+        no type counts). While another thread is taking one it waits for that; while its own is (a
+        signal's handler asked for it) none is taken, and the log says so."""
         from diagnostics.holders.taking import Limits
 
         return self._take(reason, ended, Limits())
@@ -105,6 +125,7 @@ class Captures:
     def take_last(self) -> None:
         """At the end of a run, before its result is released: where units left something, or where
         the process grew by more than they left (small handles may hold native memory)."""
+        self._scribe.flush()  # what is retained is known as of the last tick; who asked is answered
         retained = 0 if self._retention is None else self._retention.retained_bytes(())
         grown = self._resident.read() - self._rss_at_first if self._rss_at_first else 0
         if self._retention is None or max(retained, grown - _GROWTH_UNSEEN) >= _END_BYTES:
@@ -116,6 +137,8 @@ class Captures:
         if self._rss_at_first == 0 and self._book.last_index > 1:
             self._rss_at_first = self._resident.read()
         asked, self._asked = self._asked, None
+        if self._signal is not None and self._signal.has_come():
+            asked = "signal"
         if asked is not None:
             self._take(asked, False, Limits())
         elif self._limit.comes_near(self._now_ns()):
@@ -138,18 +161,27 @@ class Captures:
         if source is None:
             return None
         # One at a time: the recorder thread may be taking one that the end of the run waits for.
-        with self._lock, self._budget.measured():
-            self._number += 1
-            rows = take_capture(
-                source,
-                number=self._number,
-                reason=reason,
-                unit=self._book.last_index,
-                ended=ended,
-                now_ns=self._now_ns,
-                is_own_thread=self._is_own_thread,
-                limits=limits,
-            )
+        with self._lock:
+            if self._is_taking:
+                text = f"a capture ({reason}) was left out: its thread was just taking another"
+                self._scribe.log("warning", "captures", text)
+                return None
+            self._is_taking = True
+            try:
+                with self._budget.measured():
+                    self._number += 1
+                    rows = take_capture(
+                        source,
+                        number=self._number,
+                        reason=reason,
+                        unit=self._book.last_index,
+                        ended=ended,
+                        now_ns=self._now_ns,
+                        is_own_thread=self._is_own_thread,
+                        limits=limits,
+                    )
+            finally:
+                self._is_taking = False
         self._scribe.leave(lambda writer: self._write(rows, writer))
         return rows
 
@@ -175,14 +207,31 @@ def _site(retention: Retention, node: int | None, writer: RecordingWriter) -> in
     return None if node is None else retention.site(node, writer)
 
 
-class SignalledCaptures:
-    """Takes a capture when a signal comes. Only the main thread can begin and end it."""
+class AwaitedSignal:
+    """Notes that a signal came. Raises ``ValueError`` where it is not begun in the main thread."""
 
-    def __init__(self, number: signal.Signals, captures: Captures) -> None:
+    def __init__(self, number: signal.Signals) -> None:
         self._number = number
-        self._before = signal.signal(number, lambda *_: captures.ask("signal"))
+        # The handler takes the number out of this. As a function in C it runs no Python code: it
+        # takes no lock, cannot be interrupted by the next signal, and keeps no frame.
+        self._awaited: dict[int, None] = {int(number): None}
+        self._handler: Callable[[int, FrameType | None], object] = self._awaited.pop
+        self._before = signal.signal(number, self._handler)
+
+    def has_come(self) -> bool:
+        """Whether it came since the last call."""
+        if self._awaited:
+            return False
+        self._awaited[int(self._number)] = None
+        return True
 
     def end(self) -> None:
-        """Give the signal back to whoever had it."""
-        with contextlib.suppress(ValueError):  # not in the main thread: the handler does no harm
+        """Give the signal back to whoever had it, unless the program has given it to another since.
+
+        Where that cannot be done (from another thread; to a handler that Python does not know) ours
+        stays, and does no harm.
+        """
+        is_main = threading.current_thread() is threading.main_thread()
+        is_ours = signal.getsignal(self._number) is self._handler
+        if is_main and is_ours and self._before is not None:
             signal.signal(self._number, self._before)

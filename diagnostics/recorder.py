@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
-from diagnostics.captures import Captures, SignalledCaptures
+from diagnostics.captures import Captures
 from diagnostics.errors import RecorderBusyError, UsageError
 from diagnostics.outcomes import outcome_of
 from diagnostics.probes.base import Session
@@ -45,6 +45,7 @@ from diagnostics.units import UnitBook, activate, current_unit, unit_variable
 from diagnostics.version import __version__
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Log = Callable[[LogLevel, str, str], None]
 
 _active: Recorder | None = None
 _starting = threading.Lock()
@@ -82,7 +83,7 @@ class Recorder:
     ``settle`` ends the recording with a settlement: a full collection of the garbage and
     ``malloc_trim``, each measured. It is off by default, since it changes what the program does.
     With ``captures`` it looks who holds what old units left behind, each time when that has grown
-    and at the end. ``capture_signal`` names a signal ("SIGUSR1") that has it look at once.
+    and at the end. ``capture_signal`` names a signal ("SIGUSR1") that has it look at the next tick.
     """
 
     def __init__(
@@ -121,7 +122,6 @@ class Recorder:
             "versions": {"page87": __version__, **checked_mapping("versions", versions)},
         }
         self._is_workbench_thread = is_workbench_thread
-        self._signal: SignalledCaptures | None = None
         self._settling: int | None = None
         self._started = False
         self._outcome: Outcome | None = None
@@ -168,7 +168,10 @@ class Recorder:
         return cast(Function, recorded)
 
     def start(self) -> None:
-        """Create the file and begin. Everything that the caller's input can spoil fails here."""
+        """Create the file and begin. Everything that the caller's input can spoil fails here.
+
+        Raises ``UsageError`` where no thread can be started, at the interpreter's end for one.
+        """
         global _active
         with _starting:
             if _active is not None:
@@ -183,16 +186,13 @@ class Recorder:
         try:
             self._crew.start(self._probes.probes)
             self._scribe.write()
-            self._scribe.start()
+            self._start_thread()
             self._await_signal()
         except BaseException:
             _active = None
-            self._scribe.end()
-            self._crew.stop()
-            writer.close()
-            self.path.unlink()
+            for undo in (self._scribe.end, self._crew.stop, writer.close, self.path.unlink):
+                guarded(undo, self.log)
             raise
-        atexit.register(self._interpreter_exits)
         self._started = True
         activate(self.book)
 
@@ -205,9 +205,11 @@ class Recorder:
         measured, as the settlement's first step; else when the recording is complete.
 
         Once stopped, a further call (also from another thread) changes nothing and returns the
-        same outcome. Raises ``UsageError`` for a recorder that records nothing here.
+        same outcome. Raises ``UsageError`` for a recorder that records nothing here. What is no
+        ``Exception`` (``KeyboardInterrupt``; ``SystemExit`` in ``release``) is raised once the
+        recording is complete; exceptions in ``release`` are in the log.
         """
-        if not self._started or self._pid != os.getpid():
+        if not self.is_started:
             raise UsageError(
                 "This recorder records nothing in this process.",
                 "Call start() first, in the process that calls stop().",
@@ -218,36 +220,52 @@ class Recorder:
             return cast(Outcome, self._outcome)
 
     def _end(self, error: BaseException | None, release: Release | None) -> None:
+        """Take every step of the end, whatever the steps before it raise."""
         global _active
         activate(None)
         self._outcome = outcome_of(error, self.now_ns(), self.book.last_index)
         settles, engine = self._settings["settle"], self._probes.engine
+        raised: list[BaseException] = []
+
+        def take(step: Callable[[], object], log: Log = self.log) -> None:
+            problem = guarded(step, log)
+            if problem is not None:
+                raised.append(problem)
+
         try:
             # What the end itself allocates must not set off a collection: what the program has
             # left to its collector is the settlement's to measure.
             with without_collections() if settles else nullcontext():
-                self.book.close(error)
+                take(lambda: self.book.close(error))
                 if self._captures is not None:
-                    guarded(self._captures.take_last, self.log)
+                    take(self._captures.take_last)
                 if settles and engine is not None:
-                    engine.keep_counting()
-                self._crew.stop()
-                self._scribe.end()
-                if self._signal is not None:
-                    self._signal.end()
-                atexit.unregister(self._interpreter_exits)
-                self._scribe.write_last()  # the pictures show what the run holds at its end
+                    take(engine.keep_counting)
+                take(self._crew.stop)
+                take(self._scribe.end)
+                take(self._scribe.end)  # an interrupt may have ended the wait for the other writer
+                take(self._scribe.write_last)  # the pictures show what the run holds at its end
+                take(self._scribe.write_entries)  # of which an interrupt may have left some
                 if settles:
-                    self._let_go(release)
+                    let_go = functools.partial(take, release) if release is not None else None
+                    take(lambda: self._let_go(let_go))
             self._outcome = replace(self._outcome, t_ns=self.now_ns())
-            self._scribe.close(self._outcome)
+            self._close(self._outcome)
             if release is not None and not settles:
-                guarded(release, self.log)
+                take(release, lambda _level, _source, text: complain(text))
+        finally:
+            _active = None
+            if self._captures is not None:
+                self._captures.end_signal()  # until here it would have ended the program
+        if raised:
+            raise raised.pop(0)
+
+    def _close(self, outcome: Outcome) -> None:
+        try:
+            self._scribe.close(outcome)
         except Exception as problem:  # noqa: BLE001 - the run has its own end, whatever ours is
             what = message_of(problem)
             complain(f"the end of {self.path} is missing ({what}); what came before is kept.")
-        finally:
-            _active = None
 
     # -- the settlement --------------------------------------------------------------------------
 
@@ -272,10 +290,13 @@ class Recorder:
 
     def _let_go(self, release: Release | None) -> None:
         """The settlement at the end of a run. The recorder thread is gone, so this one writes."""
-        let_go = None if release is None else functools.partial(guarded, release, self.log)
         try:
-            for step in self._settlement().steps(let_go):
+            for step in self._settlement().steps(release):
                 self._scribe.leave(functools.partial(_put_step, step))
+                self._scribe.write_entries()
+            reading = self._ledger.look()  # where what is left lies
+            if reading is not None:
+                self._scribe.leave(lambda writer: writer.put_ledger(reading))
                 self._scribe.write_entries()
         finally:
             if self._probes.engine is not None:
@@ -300,13 +321,17 @@ class Recorder:
         """Look now, in the calling thread, who holds what old units left behind, and keep it.
 
         False where nothing can be suspected (neither an engine nor type counts, or captures are
-        off). Raises ``UsageError`` for a recorder that records nothing here.
+        off), and in a signal's handler that came while the same thread was looking. Raises
+        ``UsageError`` for a recorder that records nothing here.
         """
         self._check_running("capture")
         return self._captures is not None and self._captures.take("asked for") is not None
 
     def request_capture(self) -> None:
-        """Have the recorder thread take a capture at once; does not wait for it."""
+        """Have the recorder thread take a capture at its next tick; does not wait for it.
+
+        May be called from anywhere, a signal's handler too.
+        """
         if self._captures is not None:
             self._captures.ask("asked for")
 
@@ -315,19 +340,28 @@ class Recorder:
         if name is None or self._captures is None:
             return
         try:
-            self._signal = SignalledCaptures(signal.Signals[name], self._captures)
+            self._captures.await_signal(signal.Signals[name])
         except ValueError:
             raise UsageError(
                 f"{name} can only be awaited by a recorder that the main thread starts.",
                 "Start it there, or call request_capture() instead.",
             ) from None
+        except OSError as error:  # SIGKILL, SIGSTOP
+            raise UsageError(
+                f"{name} cannot be awaited ({error.strerror}).", 'Name another, such as "SIGUSR1".'
+            ) from None
 
     def _check_running(self, call: str) -> None:
-        if not self._started or self._pid != os.getpid() or self._outcome is not None:
+        if not self.is_started or self._outcome is not None:
             raise UsageError(
                 "This recorder records nothing in this process.",
                 f"Call {call}() between start() and stop(), in the process that called start().",
             )
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it has begun to record in this process."""
+        return self._started and self._pid == os.getpid()
 
     # -- what a run tells ------------------------------------------------------------------------
 
@@ -355,6 +389,7 @@ class Recorder:
 
     def _reset(self) -> None:
         # Imported here: unit marks without a recording must not pay for the probes.
+        from diagnostics.probes.ledger import LedgerProbe
         from diagnostics.probes.standard import standard_probes
 
         self.path = self._given_path or new_path(self._name or "run")
@@ -364,6 +399,7 @@ class Recorder:
         self._probes = probes = standard_probes(self._settings, reasons.append)
         if self._settings["engine"] == "default":
             self._settings["engine"] = probes.engine.engine_name if probes.engine else "none"
+        [self._ledger] = [probe for probe in probes.probes if isinstance(probe, LedgerProbe)]
         self._crew = ProbeCrew(
             Session(
                 self.now_ns,
@@ -384,11 +420,19 @@ class Recorder:
                 self._scribe, self.book, self.now_ns, self._is_own_thread, probes.capture_budget
             )
             self._captures.follow(probes.sampled, probes.growth_source)
-        self._signal = None
         self._settling = None
         self._next_step = 1
         self._started = False
         self._outcome = None
+
+    def _start_thread(self) -> None:
+        try:
+            self._scribe.start()
+        except RuntimeError as error:
+            raise UsageError(
+                f"No thread can be started for the recording ({error}).",
+                "Start it before the program comes to its end, and within its limit of threads.",
+            ) from error
 
     def _meta_now(self) -> dict[str, Any]:
         return {
@@ -401,11 +445,6 @@ class Recorder:
             "writer": writer_identity(),
         }
 
-    def _interpreter_exits(self) -> None:
-        # Somebody called start() and never stop(): the interpreter's own end ends the run.
-        if self._pid == os.getpid():
-            self.stop()
-
     def _is_own_thread(self, thread: int) -> bool:
         return thread in (self._scribe.thread_id, self._settling) or self._is_workbench_thread(
             thread
@@ -415,6 +454,8 @@ class Recorder:
         """In a forked child: undo the hooks, and never touch the parent's file."""
         self._ending = threading.RLock()  # another thread of the parent may have held the old one
         self._crew.abandon()
+        if self._captures is not None:
+            self._captures.end_signal()
         self._scribe.abandon()
 
 
@@ -430,6 +471,15 @@ def capture() -> bool:
 
 def _put_step(step: SettlementStep, writer: RecordingWriter) -> None:
     writer.put_settlement([step])
+
+
+@atexit.register
+def _interpreter_exits() -> None:
+    # Somebody called start() and never stop(): the interpreter's own end ends the run. Functions
+    # that the program registers for its exit are called before this one, which came first, so what
+    # they start to record is ended as well.
+    if _active is not None and _active.is_started:
+        _active.stop()
 
 
 def _after_fork_in_child() -> None:

@@ -285,13 +285,21 @@ class Scribe:
         self._writer.release_reserve()  # closes the child's handle only
 
 
-def guarded(call: Callable[[], object], log: Callable[[LogLevel, str, str], None]) -> None:
-    """Call what belongs to somebody else; where it fails the log says so."""
+def guarded(
+    call: Callable[[], object], log: Callable[[LogLevel, str, str], None]
+) -> BaseException | None:
+    """Take a step of the end; where it fails the log says so, and the next can be taken.
+
+    What must go on to the caller once the recording is complete comes back: ``SystemExit``,
+    ``KeyboardInterrupt``, and whatever else is no ``Exception``.
+    """
     try:
         call()
-    except Exception as problem:  # noqa: BLE001 - the recording has still to be completed
-        text = f"{type(problem).__name__}: {message_of(problem)}"
+    except BaseException as problem:  # noqa: BLE001 - the recording has still to be completed
+        text = f"{type(problem).__name__}: {message_of(problem)}".removesuffix(": ")
         log("error", "recorder", f"a step at the end of the run failed ({text})")
+        return None if isinstance(problem, Exception) else problem
+    return None
 
 
 def complain(message: str) -> None:

@@ -53,7 +53,8 @@ class Settlement:
         """Each step is taken when it is asked for: ``release`` where there is something to let go
         of, a full collection, and ``malloc_trim`` where the C library has it.
 
-        What ``release`` raises goes on to the caller, and ends the settlement.
+        What ``release`` raises goes on to the caller, and ends the settlement: whoever wants the
+        other steps none the less keeps it back.
         """
         if release is not None:
             yield self._measured("result released", lambda: (_blocks_freed(release), 0))

@@ -145,7 +145,20 @@ def explain(reader: RecordingReader) -> Explanation:
     """
     ledger = LiveLedger()
     ledger.feed(reader)
-    return Explanation(judge(reader), ledger.peak(), ledger.end(), last_settlement(reader))
+    settlement = last_settlement(reader)
+    at_end = _before_letting_go(reader, ledger, settlement)
+    return Explanation(judge(reader), ledger.peak(), at_end, settlement)
+
+
+def _before_letting_go(
+    reader: RecordingReader, ledger: LiveLedger, settlement: SettlementReport | None
+) -> LedgerParts | None:
+    """The last moment of the run itself: where its end settled, one more was read after that."""
+    settings = reader.meta().get("settings")
+    settles = isinstance(settings, dict) and settings.get("settle") is True
+    if settlement is None or not settles:
+        return ledger.end()
+    return ledger.at(settlement.steps[0].t_ns)
 
 
 def explanation_json(explanation: Explanation) -> ExplanationInfo:

@@ -7,14 +7,16 @@ import re
 import types
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from diagnostics.holders.held import type_name
+from diagnostics.holders.frames import frame_of, function_place, place_in
 from diagnostics.holders.living import Target
 from diagnostics.holders.naming import Namer
+from diagnostics.holders.ours import RUN, is_open_document
 from diagnostics.holders.roots import Root
 from diagnostics.holders.search import Web
+from diagnostics.probes.safe import type_name
 
 CLOSURE = "closure "
 """How the label of a captured variable begins; its name follows."""
@@ -67,13 +69,17 @@ def joined_chains(web: Web, targets: Iterable[Target], namer: Namer) -> list[Joi
             begin = 1 if web.roots[path[0]].label is None else 0
             named = frozenset(path[begin:-1][:1])
             other = web.path_up(target.key, without=named) if named else []
-            if other and not _is_same_function(web.roots[path[0]], web.roots[other[0]]):
+            if other and _tells_more(web.roots[path[0]], web.roots[other[0]]):
                 chains.append(chain_of(web, other, target.unit, namer))
     return join(chains, {key: type_name(type(item)) for key, item in web.objects.items()})
 
 
-def _is_same_function(root: Root, other: Root) -> bool:
-    return root.kind == other.kind == "frame" and (root.name, root.file) == (other.name, other.file)
+def _tells_more(root: Root, other: Root) -> bool:
+    """Whether a second root is worth a chain: not another local of the first one's function, nor
+    what a function of ours has in hand."""
+    in_hand = other.weak and other.kind != "unknown"
+    same = root.kind == other.kind == "frame"
+    return not in_hand and not (same and (root.name, root.file) == (other.name, other.file))
 
 
 def chain_of(web: Web, path: Sequence[int], unit: int | None, namer: Namer) -> Chain:
@@ -81,23 +87,38 @@ def chain_of(web: Web, path: Sequence[int], unit: int | None, namer: Namer) -> C
 
     What stands between an object and its attributes, or a function and its closure, is left out.
     """
-    root = web.roots[path[0]]
-    links = [] if root.label is None else [Link(0, "")]
-    links.append(Link(path[0], root.label or ""))
     objects = [web.objects[key] for key in path]
-    at = 0
+    at, root = _begin(objects, web.roots[path[0]], namer)
+    links = [] if root.label is None else [Link(0, "")]
+    links.append(Link(path[at], root.label or ""))
     while at + 1 < len(path):
         holder, rest = objects[at], objects[at + 1 :]
         top = at == 0 and root.kind == "module"
         label, step = _reference(holder, rest, namer, top)
         if label.startswith(CLOSURE) and _is_defined_once(links, root):
-            code = holder.__code__
-            place = code.co_filename, code.co_firstlineno
-            root = Root("closure", type_name(type(holder)), holder.__qualname__, *place)
+            root = Root("closure", type_name(type(holder)), *function_place(holder))
             links = [Link(path[at], "")]
         at += step
         links.append(Link(path[at], label))
     return Chain(root, tuple(links), unit)
+
+
+def _begin(objects: Sequence[Any], root: Root, namer: Namer) -> tuple[int, Root]:
+    """Where a chain begins for the user, and how: not with what the launcher keeps for itself.
+
+    What a built-in loader has opened is the run's own; of a loader that waits between two pages it
+    is the loader's function that has the names.
+    """
+    if root.name != RUN:
+        return 0, root
+    if len(objects) > 1 and is_open_document(type(objects[0])):
+        attribute, at = _reference(objects[0], objects[1:], namer, False)
+        return at, replace(root, label=attribute.lstrip("._") or root.label)
+    for at, item in enumerate(objects):
+        frame = frame_of(item)
+        if frame is not None:
+            return at, Root("frame", type_name(type(item)), *place_in(frame))
+    return 0, root
 
 
 def join(chains: Iterable[Chain], kinds: Mapping[int, str]) -> list[JoinedChain]:

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from diagnostics.holders.chains import CLOSURE, Chain, JoinedChain, wrong_links
-from diagnostics.holders.frames import frame_of
+from diagnostics.holders.frames import frame_of, function_place, place_in
 from diagnostics.holders.heap import referents
-from diagnostics.holders.held import Held, shallow_size, type_name
+from diagnostics.holders.held import Held, shallow_size
 from diagnostics.holders.naming import Namer, alike
 from diagnostics.holders.roots import Root
 from diagnostics.holders.search import Web
+from diagnostics.probes.safe import type_name
 from diagnostics.recording.model import ChainLink, HeldObject, Reference
 
 _MOST_NEIGHBOURS = 12
@@ -134,10 +135,10 @@ class Graph:
     def _add_held(self, key: int) -> None:
         """What an object refers to: one row for each type, with the number of such objects."""
         number = self._numbers[key]
-        groups: dict[type, list[int]] = {}
+        groups: dict[int, list[int]] = {}
         firsts = Held()
         for part in _parts(self._web.objects[key], self.namer):
-            kind = type(part)
+            kind = id(type(part))
             if id(part) in self._numbers or _explains_nothing(part):
                 continue
             if kind in groups:
@@ -155,7 +156,8 @@ class Graph:
 
 def _explains_nothing(part: Any) -> bool:
     kind = type(part)
-    return issubclass(kind, (*_SCENERY, *_PLAIN)) or (kind in (dict, tuple) and not part)
+    is_empty = (kind is dict or kind is tuple) and not part
+    return is_empty or issubclass(kind, (*_SCENERY, *_PLAIN))
 
 
 def _parts(item: Any, namer: Namer) -> Iterator[Any]:
@@ -171,9 +173,9 @@ def _description(item: Any) -> tuple[str, str, int]:
     """What code calls an object by itself, and where it stands: functions, frames and classes."""
     frame = item if type(item) is types.FrameType else frame_of(item)
     if frame is not None:
-        return frame.f_code.co_qualname, frame.f_code.co_filename, frame.f_lineno
+        return place_in(frame)
     if type(item) is types.FunctionType:
-        return item.__qualname__, item.__code__.co_filename, item.__code__.co_firstlineno
+        return function_place(item)
     if issubclass(type(item), type):
         return type_name(item), "", 0
     return "", "", 0

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from diagnostics.holders.held import Held, shallow_size, type_name
+from diagnostics.holders.held import Held, shallow_size
 from diagnostics.holders.suspects import Lead
-from diagnostics.probes.tracked import tracked_objects
+from diagnostics.probes.safe import type_name
+from diagnostics.probes.tracked import count_by_type, tracked_objects
 
 _LEAST_GROWTH = 100
 """So many objects more are the least that makes a type a suspect."""
@@ -62,11 +63,15 @@ def find_growing_objects(leads: Sequence[Lead], most: int) -> list[Held]:
     found = [Held() for _lead in leads]
     objects = tracked_objects()
     try:
-        total = Counter(map(type, objects))
-        wanted = {kind: names[type_name(kind)] for kind in total if type_name(kind) in names}
-        seen: Counter[type] = Counter()
+        total = Counter(map(id, map(type, objects)))
+        wanted = {
+            id(kind): names[type_name(kind)]
+            for kind, _count in count_by_type()
+            if type_name(kind) in names
+        }
+        seen: Counter[int] = Counter()
         for item in objects:
-            kind = type(item)
+            kind = id(type(item))
             if kind in wanted:
                 seen[kind] += 1
                 place = wanted[kind]

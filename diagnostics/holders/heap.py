@@ -38,8 +38,9 @@ _AT_ONCE = 64
 _BATCH = 500
 _DEEPEST = 4
 _LONG = 100
-_SEQUENCES = frozenset({list, tuple, set, frozenset, deque})
-_BUFFERED = frozenset({bytearray, array, list, dict, set, deque, BytesIO, StringIO})
+# Types by their ids: a look into a set would have a program's type hashed by its metaclass.
+_SEQUENCES = frozenset(map(id, (list, tuple, set, frozenset, deque)))
+_BUFFERED = frozenset(map(id, (bytearray, array, list, dict, set, deque, BytesIO, StringIO)))
 """Types whose struct points to a block of their own."""
 _NEVER_ASKED = types.ModuleType
 """A module written in C may tell of its free lists too: asking _asyncio in Python 3.12 makes a dead
@@ -140,9 +141,9 @@ def buffer_owners(blocks: Collection[int], deadline: Deadline) -> tuple[Held, di
     known to have one. Raises ``OutOfTimeError``.
     """
     found, owners = Held(), {}
-    addresses, packed = frozenset(blocks), _packed(blocks)
+    addresses, packed, buffered = frozenset(blocks), _packed(blocks), _packed(_BUFFERED)
     for objects in _portions(deadline):
-        for item in _scan.pointing_at(objects, packed, _BUFFERED, _NEVER_ASKED):
+        for item in _scan.pointing_at(objects, packed, buffered, _NEVER_ASKED):
             for block in addresses.intersection(_words(item)):
                 found[id(item)] = item
                 owners[block] = id(item)
@@ -231,7 +232,7 @@ def _meets(item: Any, ids: frozenset[int]) -> frozenset[int]:
     One call of C from end to end, so that no other thread changes the container meanwhile.
     """
     kind = type(item)
-    if kind in _SEQUENCES:
+    if id(kind) in _SEQUENCES:
         return ids.intersection(map(id, item))
     if kind is dict:
         return ids.intersection(map(id, itertools.chain(item.keys(), item.values())))

@@ -16,9 +16,10 @@ from diagnostics.holders.heap import (
     meeting,
     objects_at,
 )
-from diagnostics.holders.held import HEADERS, Held, block_of, type_name
+from diagnostics.holders.held import HEADERS, Held, block_of
 from diagnostics.holders.samples import Sample
 from diagnostics.holders.suspects import Lead
+from diagnostics.probes.safe import type_name
 
 _ENOUGH = 0.5
 """When the objects behind this share of a suspect's bytes are known, nobody looks for more."""
@@ -30,8 +31,9 @@ _LEAST_OBJECT_BYTES = object.__basicsize__
 _FEW_UNITS = 3
 """With objects of one type from so many birth units, no others are looked at."""
 _SOME = 0.02
-_VALUES = frozenset({int, float, complex, str, bytes})
-_CONTAINERS = frozenset({dict, list, tuple, set, frozenset})
+# By their ids, as all types are here: those of the program may hash themselves in Python.
+_VALUES = frozenset(map(id, (int, float, complex, str, bytes)))
+_CONTAINERS = frozenset(map(id, (dict, list, tuple, set, frozenset)))
 
 
 @dataclass(slots=True)
@@ -127,12 +129,12 @@ def _choose(
     lead: Lead, owner_of: Mapping[int, int], objects: Held, most: int
 ) -> tuple[str, list[Target]]:
     """The type that tells most of a suspect, and objects of it from different birth units."""
-    bytes_of: Counter[type] = Counter()
-    by_unit: defaultdict[int, dict[type, int]] = defaultdict(dict)
+    bytes_of: Counter[int] = Counter()
+    by_unit: defaultdict[int, dict[int, int]] = defaultdict(dict)
     for sample in lead.samples:
         key = owner_of.get(sample.address)
         if key is not None:
-            kind = type(objects[key])
+            kind = id(type(objects[key]))
             bytes_of[kind] += sample.weight
             by_unit[sample.unit].setdefault(kind, key)
     if not bytes_of:
@@ -145,10 +147,11 @@ def _choose(
     for unit in _spread(units, most):
         kind = next(kind for kind in kinds if kind in by_unit[unit])
         targets.append(Target(by_unit[unit][kind], unit))
-    return type_name(kinds[0]), targets
+    example = next(by_unit[unit][kinds[0]] for unit in by_unit if kinds[0] in by_unit[unit])
+    return type_name(type(objects[example])), targets
 
 
-def _by_what_they_tell(bytes_of: Counter[type]) -> list[type]:
+def _by_what_they_tell(bytes_of: Counter[int]) -> list[int]:
     """The types, heaviest first; but classes before containers, and single values last.
 
     The numbers in a record weigh more than the record, and its dict more than the object: yet the
@@ -160,7 +163,7 @@ def _by_what_they_tell(bytes_of: Counter[type]) -> list[type]:
     )
 
 
-def _tells_little(kind: type) -> int:
+def _tells_little(kind: int) -> int:
     if kind in _VALUES:
         return 2
     return 1 if kind in _CONTAINERS else 0

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from diagnostics.holders.frames import frame_of
 from diagnostics.holders.heap import Deadline, Edge, OutOfTimeError, holders, holders_by_id, meeting
 from diagnostics.holders.held import Held
 from diagnostics.holders.living import Living
-from diagnostics.holders.roots import Root, Roots
+from diagnostics.holders.ours import is_our_frame
+from diagnostics.holders.roots import UNKNOWN, Root, Roots
 
 _DEEPEST = 30
 _MOST_HOLDERS = 24
@@ -38,31 +39,32 @@ class Web:
     def path_up(self, target: int, without: frozenset[int] = frozenset()) -> list[int]:
         """A shortest path from a root down to the target; empty where none is known.
 
-        A root that is known goes before an unknown one, however far it is. The objects in
-        ``without`` are not to be on the path.
+        A weak root is taken where there is no other, however near it is, and an unknown one last.
+        The objects in ``without`` are not to be on the path.
         """
         if target not in self.objects:
             return []
         below: dict[int, int] = {target: 0}
         queue = deque([target])
-        unknown = 0
+        weak: dict[bool, int] = {}
         while queue:
             key = queue.popleft()
             root = self.roots.get(key)
             if root is not None:
-                if root.kind != "unknown":
+                if not root.weak:
                     return _path(key, below)
-                unknown = unknown or key
+                weak.setdefault(root.kind == "unknown", key)
             for holder in self.holders.get(key, ()):
                 if holder not in below and holder not in without:
                     below[holder] = key
                     queue.append(holder)
-        return _path(unknown, below) if unknown else []
+        last = weak.get(False) or weak.get(True)
+        return _path(last, below) if last else []
 
     def is_rooted(self, target: int) -> bool:
-        """Whether a path from a known root leads to the target."""
+        """Whether a path from a root that is not weak leads to the target."""
         path = self.path_up(target)
-        return bool(path) and self.roots[path[0]].kind != "unknown"
+        return bool(path) and not self.roots[path[0]].weak
 
 
 def _path(top: int, below: Mapping[int, int]) -> list[int]:
@@ -112,7 +114,7 @@ def _end_cycles(web: Web, targets: Iterable[int]) -> None:
     for target in targets:
         if not web.path_up(target):
             above = _above(web, target)
-            web.roots[above[-1]] = Root("unknown", "", CYCLE, label="")
+            web.roots[above[-1]] = replace(UNKNOWN, name=CYCLE)
 
 
 def _climb(web: Web, targets: Held, frontier: list[int], roots: Roots, deadline: Deadline) -> None:
@@ -124,7 +126,10 @@ def _climb(web: Web, targets: Held, frontier: list[int], roots: Roots, deadline:
     alone = frozenset(
         key
         for key in frontier
-        if key in web.objects and not web.holders.get(key) and frame_of(web.objects[key]) is None
+        if key in web.objects
+        and not web.holders.get(key)
+        and not roots.is_in_hand(key)
+        and frame_of(web.objects[key]) is None
     )
     if alone:
         _take_in(web, *meeting(holders_by_id(alone, deadline), alone), roots)
@@ -138,8 +143,12 @@ def _take_in(web: Web, found: Held, edges: Iterable[Edge], roots: Roots) -> None
     """Add holders, but not what observes the program, nor all where many are alike."""
     by_held: defaultdict[int, list[int]] = defaultdict(list)
     for holder, held in edges:
-        if holder != held and not roots.is_observer(found[holder]):
+        if holder == held:
+            continue
+        if not roots.is_observer(found[holder]):
             by_held[held].append(holder)
+        elif is_our_frame(found[holder]):
+            roots.note_in_hand(found[holder], held)
     for held, keys in by_held.items():
         web.holders[held] = _a_few(keys, found, roots)
         web.looked_up.add(held)
@@ -179,10 +188,10 @@ def _above(web: Web, target: int) -> list[int]:
 def _a_few(keys: list[int], found: Held, roots: Roots) -> list[int]:
     """The holders to follow: roots first, and not many of the same type."""
     keys = sorted(keys, key=lambda key: roots.of(found[key]) is None)
-    seen: Counter[type] = Counter()
+    seen: Counter[int] = Counter()
     kept = []
     for key in keys:
-        kind = type(found[key])
+        kind = id(type(found[key]))
         seen[kind] += 1
         if seen[kind] <= _MOST_ALIKE:
             kept.append(key)

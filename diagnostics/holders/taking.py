@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +15,8 @@ from diagnostics.holders.graph import Graph
 from diagnostics.holders.heap import Deadline
 from diagnostics.holders.living import Living
 from diagnostics.holders.naming import Namer
-from diagnostics.holders.roots import OBSERVERS, Roots
+from diagnostics.holders.ours import is_our_name
+from diagnostics.holders.roots import Roots
 from diagnostics.holders.search import Web, search
 from diagnostics.holders.sources import Moment, SuspectSource
 from diagnostics.holders.suspects import Lead
@@ -32,6 +34,15 @@ _FROZEN_BY_PYTHON = 1_000
 """Python 3.12 freezes some hundred objects of its own as it starts."""
 
 _one_at_a_time = threading.Lock()
+
+
+def _begin_anew() -> None:
+    """In a forked child: the thread that had the lock lives on in the parent only."""
+    global _one_at_a_time
+    _one_at_a_time = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 class CaptureBusyError(Page87Error):
@@ -81,17 +92,15 @@ def take_capture(
     """Look who holds what suspects left behind, in this process and at this moment.
 
     ``number`` becomes the capture's id; ``unit`` is the current unit, or the last one where the
-    run has ``ended``. The calling thread pauses for as long as it takes, other threads run on.
-    Nothing is collected and no reference is kept. Raises ``CaptureBusyError`` inside another
+    run has ``ended``. The calling thread pauses for as long as it takes, other threads run on, and
+    the collector is left as it is. No reference is kept. Raises ``CaptureBusyError`` inside another
     capture.
     """
-    if not _one_at_a_time.acquire(blocking=False):
+    turn = _one_at_a_time
+    if not turn.acquire(blocking=False):
         raise CaptureBusyError(
             "A capture is being taken already; this one was left out.", "Wait until it is done."
         )
-    collects = gc.isenabled()
-    # What the capture itself allocates must not set off a collection.
-    gc.disable()
     try:
         start_ns, clock_ns = now_ns(), time.monotonic_ns()
         look = _Look(number, source, Moment(unit, ended), limits)
@@ -108,9 +117,7 @@ def take_capture(
         )
         return CaptureRows(capture, look.suspects, look.objects, look.references, look.links)
     finally:
-        if collects:
-            gc.enable()
-        _one_at_a_time.release()
+        turn.release()
 
 
 class _Look:
@@ -122,7 +129,7 @@ class _Look:
         self._moment = moment
         self._limits = limits
         self._deadline = Deadline(limits.seconds)
-        self.heap_objects = sum(count_by_type().values())
+        self.heap_objects = sum(count for _kind, count in count_by_type())
         self.complete = True
         self.notes: list[str] = []
         self.suspects: list[Suspect] = []
@@ -188,7 +195,7 @@ class _Look:
 
 def _without_our_own(leads: Sequence[Lead], living: Living) -> tuple[list[Lead], Living]:
     """Without the suspects that are rows of the recording, allocated at a unit's mark."""
-    kept = [place for place, kind in enumerate(living.types) if not kind.startswith(OBSERVERS)]
+    kept = [place for place, kind in enumerate(living.types) if not is_our_name(kind)]
     living.types = [living.types[place] for place in kept]
     living.targets = [living.targets[place] for place in kept]
     return [leads[place] for place in kept], living

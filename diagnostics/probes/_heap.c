@@ -31,6 +31,8 @@
 #include "internal/pycore_frame.h"
 #undef Py_BUILD_CORE
 
+#include <stdbool.h>
+
 typedef struct _PyInterpreterFrame frame_t;
 
 static inline frame_t *
@@ -53,6 +55,30 @@ frame_code(frame_t *frame)
 #endif
 }
 
+static inline bool
+frame_is_complete(frame_t *frame)
+{
+    return !_PyFrame_IsIncomplete(frame);
+}
+
+static inline int
+frame_instruction(frame_t *frame) /* which one of its code runs */
+{
+    return _PyInterpreterFrame_LASTI(frame);
+}
+
+static inline frame_t *
+frame_before(frame_t *frame)
+{
+    return frame->previous;
+}
+
+static inline bool
+is_in_main_interpreter(PyThreadState *thread)
+{
+    return thread->interp == PyInterpreterState_Main();
+}
+
 static inline PyThreadState *
 this_thread_state(void) /* NULL without the GIL */
 {
@@ -69,11 +95,12 @@ this_thread_state(void) /* NULL without the GIL */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "_tables.h"
 
 #ifdef CLOCK_MONOTONIC_COARSE /* a few milliseconds are fine enough for a birth, and cost less */
 #define COARSE_CLOCK CLOCK_MONOTONIC_COARSE
@@ -90,22 +117,9 @@ this_thread_state(void) /* NULL without the GIL */
 #define SMALL_BLOCK 512     /* pymalloc passes what is larger on to malloc */
 #define OTHER_WEIGHTS 256
 #define NO_NODE 0u          /* the root of the tree: no Python frame */
-#define EMPTY UINT32_MAX    /* an unused slot of an index */
 #define NEWBORNS 1024       /* a power of two; they stay in the cache, and so does their filter */
 #define FAR_AWAY INT64_MAX  /* a countdown that no thread lives to see end */
 #define LOOK_AGAIN (1 << 16) /* bytes after which a thread outside asks whether it is still */
-
-typedef struct {
-    uint64_t key[2];
-    uint32_t value; /* EMPTY where the slot is free */
-} slot_t;
-
-/* An open-addressing index from 128-bit keys to positions in an array. */
-typedef struct {
-    slot_t *slots;
-    size_t mask; /* number of slots - 1, a power of two - 1 */
-    size_t used;
-} index_t;
 
 typedef struct {
     int64_t bytes;
@@ -159,13 +173,6 @@ typedef struct { /* a frame in the tree of allocation stacks */
     bool changed;
     weight_t alive; /* allocated right here, not below */
 } node_t;
-
-#define ARRAY(type)                                                                               \
-    struct {                                                                                      \
-        type *items;                                                                              \
-        size_t count;                                                                             \
-        size_t capacity;                                                                          \
-    }
 
 typedef struct {
     PyMemAllocatorDomain domain;
@@ -334,137 +341,6 @@ seed_random(uint64_t seed) /* splitmix64 fills the state */
         z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
         heap.random[i] = z ^ (z >> 31);
     }
-}
-
-/* ---- Arrays and indexes ---------------------------------------------------------------------- */
-
-static bool
-grow_array(void **items, size_t *capacity, size_t count, size_t item_size)
-{
-    if (count < *capacity) {
-        return true;
-    }
-    size_t wanted = *capacity ? *capacity * 2 : 256;
-    void *grown = realloc(*items, wanted * item_size);
-    if (grown == NULL) {
-        return false;
-    }
-    *items = grown;
-    *capacity = wanted;
-    return true;
-}
-
-/* Room for one more item; false when libc has no memory left. */
-#define ROOM(array)                                                                               \
-    grow_array((void **)&(array).items, &(array).capacity, (array).count, sizeof *(array).items)
-
-#define DROP_ARRAY(array)                                                                         \
-    do {                                                                                          \
-        free((array).items);                                                                      \
-        (array).items = NULL;                                                                     \
-        (array).count = (array).capacity = 0;                                                     \
-    } while (0)
-
-static inline size_t
-hash_key(uint64_t a, uint64_t b)
-{
-    uint64_t h = a * 0x9E3779B97F4A7C15u ^ b * 0xC2B2AE3D27D4EB4Fu;
-    h ^= h >> 32;
-    h *= 0xD6E8FEB86659FD93u;
-    return (size_t)(h ^ (h >> 32));
-}
-
-static slot_t *
-find_slot(const index_t *index, uint64_t a, uint64_t b) /* the key's slot, or the free one for it */
-{
-    size_t at = hash_key(a, b) & index->mask;
-    while (index->slots[at].value != EMPTY
-           && (index->slots[at].key[0] != a || index->slots[at].key[1] != b)) {
-        at = (at + 1) & index->mask;
-    }
-    return &index->slots[at];
-}
-
-static bool
-resize_index(index_t *index, size_t size)
-{
-    slot_t *slots = malloc(size * sizeof *slots);
-    if (slots == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < size; i++) {
-        slots[i].value = EMPTY;
-    }
-    index_t resized = {slots, size - 1, index->used};
-    for (size_t i = 0; index->slots != NULL && i <= index->mask; i++) {
-        if (index->slots[i].value != EMPTY) {
-            *find_slot(&resized, index->slots[i].key[0], index->slots[i].key[1])
-                = index->slots[i];
-        }
-    }
-    free(index->slots);
-    *index = resized;
-    return true;
-}
-
-static uint32_t
-look_up(const index_t *index, uint64_t a, uint64_t b)
-{
-    return index->slots == NULL ? EMPTY : find_slot(index, a, b)->value;
-}
-
-/* The key's slot or the free one for it, to be filled by `fill_slot`; NULL when libc has no memory. */
-static slot_t *
-slot_for(index_t *index, uint64_t a, uint64_t b)
-{
-    if (index->slots == NULL || index->used * 2 > index->mask) {
-        if (!resize_index(index, index->slots == NULL ? 1024 : (index->mask + 1) * 2)) {
-            return NULL;
-        }
-    }
-    return find_slot(index, a, b);
-}
-
-static inline void
-fill_slot(index_t *index, slot_t *slot, uint64_t a, uint64_t b, uint32_t value)
-{
-    index->used += slot->value == EMPTY;
-    *slot = (slot_t){{a, b}, value};
-}
-
-static bool
-put(index_t *index, uint64_t a, uint64_t b, uint32_t value)
-{
-    slot_t *slot = slot_for(index, a, b);
-    if (slot == NULL) {
-        return false;
-    }
-    fill_slot(index, slot, a, b, value);
-    return true;
-}
-
-static void
-empty_slot(index_t *index, slot_t *slot)
-{
-    size_t hole = (size_t)(slot - index->slots);
-    index->used--;
-    /* Keys behind the hole that had to step over it move up, so that no search ends too early. */
-    for (size_t at = (hole + 1) & index->mask; index->slots[at].value != EMPTY;
-         at = (at + 1) & index->mask) {
-        size_t home = hash_key(index->slots[at].key[0], index->slots[at].key[1]) & index->mask;
-        if (((at - home) & index->mask) >= ((at - hole) & index->mask)) {
-            index->slots[hole] = index->slots[at];
-            hole = at;
-        }
-    }
-    index->slots[hole].value = EMPTY;
-}
-
-static void
-drop_index(index_t *index)
-{
-    free(index->slots);
-    *index = (index_t){0};
 }
 
 /* ---- The filter: may this address be a sample's? --------------------------------------------- */
@@ -827,10 +703,10 @@ current_node(PyThreadState *thread)
     step_t steps[MAX_FRAMES];
     int depth = 0;
     for (frame_t *frame = first_frame(thread); frame != NULL && depth < heap.max_frames;
-         frame = frame->previous) {
-        if (!_PyFrame_IsIncomplete(frame)) {
+         frame = frame_before(frame)) {
+        if (frame_is_complete(frame)) {
             steps[depth].code = frame_code(frame);
-            steps[depth].instruction = _PyInterpreterFrame_LASTI(frame);
+            steps[depth].instruction = frame_instruction(frame);
             depth++;
         }
     }
@@ -901,7 +777,7 @@ point_falls(const void *address, size_t size, const hooked_t *hook)
         thread = NULL; /* it does not have the GIL (PyGILState_Check says so to every one, once there
                         * has been a sub-interpreter) */
     }
-    bool counted = thread != NULL && thread->interp == PyInterpreterState_Main();
+    bool counted = thread != NULL && is_in_main_interpreter(thread);
     mine.countdown = FAR_AWAY; /* what the interpreter needs to tell the unit is not the loader's */
     int64_t unit = counted ? current_unit() : 0;
     lock_heap();

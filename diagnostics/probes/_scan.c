@@ -182,7 +182,7 @@ holders(PyObject *Py_UNUSED(module), PyObject *args)
 
 typedef struct {
     const set_t *wanted;
-    PyObject *types; /* a frozenset; of others nobody knows where their buffers are */
+    const set_t *types; /* their addresses; of others nobody knows where their buffers are */
     PyObject *found; /* a list */
     bool failed;
 } buffers_t;
@@ -202,8 +202,8 @@ points_there(PyObject *item, const set_t *wanted)
 static void
 look_at_buffers(PyObject *item, buffers_t *one)
 {
-    if (PySet_Contains(one->types, (PyObject *)Py_TYPE(item)) == 1
-        && points_there(item, one->wanted)) {
+    /* By address: to look a type up in a set of Python's would ask its metaclass for a hash. */
+    if (contains(one->types, (uintptr_t)Py_TYPE(item)) && points_there(item, one->wanted)) {
         one->failed |= PyList_Append(one->found, item) < 0;
     }
 }
@@ -243,15 +243,15 @@ at(PyObject *Py_UNUSED(module), PyObject *args)
 static PyObject *
 pointing_at(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *objects, *types, *never;
-    Py_buffer addresses;
-    if (!PyArg_ParseTuple(args, "O!y*O!O!:pointing_at", &PyList_Type, &objects, &addresses,
-                          &PyFrozenSet_Type, &types, &PyType_Type, &never)) {
+    PyObject *objects, *never;
+    Py_buffer addresses, types;
+    if (!PyArg_ParseTuple(args, "O!y*y*O!:pointing_at", &PyList_Type, &objects, &addresses,
+                          &types, &PyType_Type, &never)) {
         return NULL;
     }
-    set_t wanted = {0};
-    buffers_t one = {&wanted, types, PyList_New(0), false};
-    bool ready = one.found != NULL && set_of(&wanted, &addresses);
+    set_t wanted = {0}, owners = {0};
+    buffers_t one = {&wanted, &owners, PyList_New(0), false};
+    bool ready = one.found != NULL && set_of(&wanted, &addresses) && set_of(&owners, &types);
     for (Py_ssize_t i = 0; ready && i < PyList_GET_SIZE(objects); i++) {
         PyObject *item = PyList_GET_ITEM(objects, i);
         look_at_buffers(item, &one);
@@ -261,7 +261,9 @@ pointing_at(PyObject *Py_UNUSED(module), PyObject *args)
         ready = !one.failed;
     }
     free(wanted.slots);
+    free(owners.slots);
     PyBuffer_Release(&addresses);
+    PyBuffer_Release(&types);
     if (!ready) {
         Py_CLEAR(one.found);
     }
@@ -371,25 +373,64 @@ tuples_with(PyObject *Py_UNUSED(module), PyObject *args)
     return result;
 }
 
-#define MOST_TYPES (1 << 16)
+#define FEWEST_TYPES 4096 /* a power of two */
 
 typedef struct {
     PyTypeObject *type;
     Py_ssize_t count;
 } tally_t;
 
-static PyObject *
-as_dict(const tally_t *tallies)
+typedef struct { /* an open-addressing table of types; at most half full */
+    tally_t *slots;
+    size_t size;
+    size_t used;
+} tallies_t;
+
+static tally_t *
+tally_of(const tallies_t *tallies, PyTypeObject *type)
 {
-    PyObject *result = PyDict_New();
-    for (size_t at = 0; result != NULL && at < MOST_TYPES; at++) {
-        if (tallies[at].type != NULL) {
-            PyObject *count = PyLong_FromSsize_t(tallies[at].count);
-            if (count == NULL
-                || PyDict_SetItem(result, (PyObject *)tallies[at].type, count) < 0) {
+    size_t mask = tallies->size - 1;
+    size_t at = (size_t)(((uintptr_t)type >> 4) * 0x9E3779B97F4A7C15u >> 32) & mask;
+    while (tallies->slots[at].type != NULL && tallies->slots[at].type != type) {
+        at = (at + 1) & mask;
+    }
+    return &tallies->slots[at];
+}
+
+static bool
+make_room(tallies_t *tallies) /* for one type more */
+{
+    if (tallies->used < tallies->size / 2) {
+        return true;
+    }
+    size_t size = tallies->size == 0 ? FEWEST_TYPES : tallies->size * 2;
+    tallies_t larger = {calloc(size, sizeof *larger.slots), size, tallies->used};
+    if (larger.slots == NULL) {
+        return false;
+    }
+    for (size_t at = 0; at < tallies->size; at++) {
+        if (tallies->slots[at].type != NULL) {
+            *tally_of(&larger, tallies->slots[at].type) = tallies->slots[at];
+        }
+    }
+    free(tallies->slots);
+    *tallies = larger;
+    return true;
+}
+
+/* No dict of types: their metaclasses may hash and compare them in Python, or not at all. */
+static PyObject *
+as_pairs(const tallies_t *tallies)
+{
+    PyObject *result = PyList_New(0);
+    for (size_t at = 0; result != NULL && at < tallies->size; at++) {
+        const tally_t *tally = &tallies->slots[at];
+        if (tally->type != NULL) {
+            PyObject *pair = Py_BuildValue("(On)", tally->type, tally->count);
+            if (pair == NULL || PyList_Append(result, pair) < 0) {
                 Py_CLEAR(result);
             }
-            Py_XDECREF(count);
+            Py_XDECREF(pair);
         }
     }
     return result;
@@ -398,26 +439,26 @@ as_dict(const tally_t *tallies)
 static PyObject *
 count_types(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    tally_t *tallies = calloc(MOST_TYPES, sizeof *tallies);
-    PyObject *all = tallies == NULL ? PyErr_NoMemory() : tracked();
-    size_t known = 0;
-    for (Py_ssize_t i = 0; all != NULL && i < PyList_GET_SIZE(all); i++) {
-        PyTypeObject *type = Py_TYPE(PyList_GET_ITEM(all, i));
-        size_t at = ((uintptr_t)type >> 4) * 0x9E3779B97F4A7C15u >> 48;
-        while (tallies[at].type != NULL && tallies[at].type != type) {
-            at = (at + 1) % MOST_TYPES;
+    PyObject *all = tracked(), *result = NULL;
+    tallies_t tallies = {0};
+    bool ready = all != NULL;
+    for (Py_ssize_t i = 0; ready && i < PyList_GET_SIZE(all); i++) {
+        ready = make_room(&tallies);
+        if (ready) {
+            PyTypeObject *type = Py_TYPE(PyList_GET_ITEM(all, i));
+            tally_t *tally = tally_of(&tallies, type);
+            tallies.used += tally->type == NULL;
+            tally->type = type;
+            tally->count++;
         }
-        if (tallies[at].type == NULL && ++known > MOST_TYPES / 2) {
-            PyErr_SetString(PyExc_OverflowError, "more than 32,768 types");
-            Py_CLEAR(all);
-            break;
-        }
-        tallies[at].type = type;
-        tallies[at].count++;
     }
-    PyObject *result = all == NULL ? NULL : as_dict(tallies); /* while the list keeps the types */
+    if (ready) {
+        result = as_pairs(&tallies); /* while the list keeps the types */
+    } else if (!PyErr_Occurred()) {
+        PyErr_NoMemory();
+    }
     Py_XDECREF(all);
-    free(tallies);
+    free(tallies.slots);
     return result;
 }
 
@@ -425,7 +466,7 @@ static PyMethodDef functions[] = {
     {"objects", objects, METH_NOARGS,
      "All objects that the collector tracks, but for tuples and frozensets."},
     {"count_types", count_types, METH_NOARGS,
-     "How many objects of each type the collector tracks: type -> count."},
+     "How many objects of each type the collector tracks: [(type, count)]."},
     {"holders", holders, METH_VARARGS,
      "holders(objects, addresses, never, tuples): those of the objects that refer to something at\n"
      "one of the addresses, and the tuples, frozensets and untracked dicts below them that do;\n"
@@ -438,9 +479,10 @@ static PyMethodDef functions[] = {
      "to something tracked."},
     {"at", at, METH_VARARGS, "at(objects, addresses): the objects that lie at the addresses."},
     {"pointing_at", pointing_at, METH_VARARGS,
-     "pointing_at(objects, addresses, types, never): the objects of the types whose own struct\n"
-     "begins with a pointer to one of the addresses, and what the objects refer to of the types\n"
-     "that the collector does not know; objects of the type `never` are not asked."},
+     "pointing_at(objects, addresses, types, never): the objects of the types, given by their\n"
+     "addresses too, whose own struct begins with a pointer to one of the addresses, and what the\n"
+     "objects refer to of the types that the collector does not know; objects of the type `never`\n"
+     "are not asked."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -19,6 +19,7 @@ _STATUS = re.compile(
     rb"RssAnon:\s+(\d+) kB\s+RssFile:\s+(\d+) kB\s+RssShmem:\s+(\d+) kB", re.DOTALL
 )
 _STATUS_BYTES = 4096
+"""Enough for most. The line of the user's groups, which may be thousands, stands before ours."""
 
 _SHARE = 0.005
 """Of the run's time, for the readings of each tick; those beside it may take the same again."""
@@ -47,7 +48,7 @@ class _Resident(NamedTuple):
 
 
 class LedgerProbe(BaseProbe):
-    """One ``LedgerReading`` a tick, and one at the end.
+    """One ``LedgerReading`` a tick, one at the end, and any that is asked for with ``look``.
 
     A reading takes some 30 µs of CPU time, more where malloc has many free blocks to walk through;
     ticks pass without one where they would take more than 0.5 % of the run. Child processes and
@@ -61,8 +62,12 @@ class LedgerProbe(BaseProbe):
     def __init__(self, engine: LiveCounter | None = None) -> None:
         super().__init__()
         self._engine = engine
+        self._status: Handle | None = None
+        self._status_bytes = _STATUS_BYTES
         self._malloc: Callable[[], MallocUse] | None = None
         self._group: ControlGroup | None = None
+        self._no_group = "no control group of its own"
+        self._process: Any = None
         self._budget, self._beside_budget = Budget(_SHARE), Budget(_SHARE)
         self._beside_next_ns = 0
         self._children: int | None = None
@@ -75,14 +80,18 @@ class LedgerProbe(BaseProbe):
         super().start(session)
         try:
             self._status = Handle(os.open("/proc/self/status", os.O_RDONLY))
-            self._resident()
+            self._resident(self._status)
         except OSError as error:
+            self._status = None
             raise ProbeMissingError(f"the parts of the RSS cannot be read ({error})") from error
         try:
             self._malloc = malloc_reader()
         except (ImportError, MallocMissingError) as missing:
             self._no_malloc = str(missing)
-        self._group = own_group()
+        try:
+            self._group = own_group()
+        except OSError as error:
+            self._no_group = f"control group not available: {error}"
         self._process = _this_process()
         self._describe()
 
@@ -98,19 +107,35 @@ class LedgerProbe(BaseProbe):
                     self._look_beside()
             with self._budget.measured():
                 reading = self._read()
-            writer.put_ledger(reading)
+            if reading is not None:
+                writer.put_ledger(reading)
         else:
             self._skipped += 1
         self._describe()
 
     def stop(self) -> None:
         with self.accounted():
-            self._last = self._read()
+            self._last = self.look()
         self._stopped = True
 
-    def _read(self) -> LedgerReading:
+    def abandon(self) -> None:
+        self._status = None
+
+    def look(self) -> LedgerReading | None:
+        """A reading with everything in it, whatever it costs, also when the probe has stopped.
+
+        None where the probe is missing or has failed.
+        """
+        if self._status is not None:
+            self._look_beside()
+        return self._read()
+
+    def _read(self) -> LedgerReading | None:
+        """A reading; children and the control group are as they were when last looked at."""
+        if self._status is None:
+            return None
         t_ns = self.session.now_ns()
-        resident = self._resident()
+        resident = self._resident(self._status)
         live = self._engine.live_bytes() if self._engine is not None else None
         python, small, arenas = live or (None, None, None)
         used, free = self._malloc() if self._malloc is not None else (None, None)
@@ -131,32 +156,39 @@ class LedgerProbe(BaseProbe):
             group_cache=cache,
         )
 
-    def _resident(self) -> _Resident:
-        found = _STATUS.search(os.pread(self._status.number, _STATUS_BYTES, 0))
-        if found is None:
-            raise OSError("no RssAnon in /proc/self/status")
+    def _resident(self, status: Handle) -> _Resident:
+        text = os.pread(status.number, self._status_bytes, 0)
+        while (found := _STATUS.search(text)) is None:
+            if len(text) < self._status_bytes:
+                raise OSError("no RssAnon in /proc/self/status")
+            self._status_bytes *= 2
+            text = os.pread(status.number, self._status_bytes, 0)
         return _Resident(*(int(kilobytes) * 1024 for kilobytes in found.groups()))
 
     def _look_beside(self) -> None:
         if self._process is not None:
-            self._children = _memory_of_children(self._process)
+            try:
+                self._children = _memory_of_children(self._process)
+            except OSError as error:
+                self._warn(f"the memory of child processes cannot be read ({error})")
+                self._process = self._children = None
         if self._group is not None:
             try:
                 self._group_memory = self._group.read()
             except OSError as error:
-                self.session.log(
-                    "warning",
-                    self.name,
-                    f"the control group {self._group.name} cannot be read any more ({error})",
-                )
+                self._no_group = f"control group not available: {error}"
+                self._warn(f"the control group {self._group.name} cannot be read ({error})")
                 self._group = self._group_memory = None
+
+    def _warn(self, text: str) -> None:
+        self.session.log("warning", self.name, text)
 
     def _describe(self) -> None:
         malloc = "malloc from mallinfo2" if self._malloc else f"no malloc: {self._no_malloc}"
         group = (
             f"control group {self._group.name} (version {self._group.version})"
             if self._group
-            else "no control group of its own"
+            else self._no_group
         )
         self.detail = f"RSS from /proc/self/status; {malloc}; {group}"
         if self._skipped:
@@ -182,16 +214,20 @@ def _has_children() -> bool:
 
 def _memory_of_children(process: Any) -> int:
     """The memory of all processes below this one in bytes (PSS: what they share with this process
-    or each other is divided among them)."""
+    or each other is divided among them). Raises ``OSError`` where it cannot be read."""
     if not _has_children():
         return 0
     import psutil
 
     total = 0
-    for child in process.children(recursive=True):
-        with suppress(psutil.NoSuchProcess):  # it ended meanwhile
-            try:
-                total += child.memory_full_info().pss
-            except psutil.AccessDenied:  # it runs as somebody else
-                total += child.memory_info().rss
+    try:
+        for child in process.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):  # it ended meanwhile
+                try:
+                    memory = child.memory_full_info()
+                except psutil.AccessDenied:  # it runs as somebody else
+                    memory = child.memory_info()
+                total += getattr(memory, "pss", memory.rss)
+    except psutil.Error as error:
+        raise OSError(str(error)) from error
     return total

@@ -12,12 +12,18 @@ _EVERY_NS = 500_000_000
 class LimitWatch:
     """Tells once when the memory that a limit counts comes near it, and again after it was far.
 
-    Without a limit nothing is ever near. The limit is looked for once, at the start.
+    Without a limit nothing is ever near. The limit is looked for once, at the start; where it
+    cannot be read, ``missing`` says why.
     """
 
     def __init__(self, limit: MemoryLimit | None = None) -> None:
-        group = own_group() if limit is None else None
-        self.limit = group.limit() if group is not None else limit
+        self.limit, self.missing = limit, ""
+        if limit is None:
+            try:
+                group = own_group()
+                self.limit = group.limit() if group is not None else None
+            except OSError as error:
+                self.missing = str(error)
         self._next_ns = 0
         self._told = False
 
@@ -27,13 +33,13 @@ class LimitWatch:
             return False
         self._next_ns = now_ns + _EVERY_NS
         try:
-            share = self.limit.used() / self.limit.bytes
-        except OSError:  # the group is gone, and its limit with it
-            self.limit = None
+            used = self.limit.used()
+        except OSError as error:  # the group is gone, and its limit with it
+            self.limit, self.missing = None, str(error)
             return False
-        if share < _FAR:
+        if used < _FAR * self.limit.bytes:
             self._told = False
-        if share < NEAR or self._told:
+        if used < NEAR * self.limit.bytes or self._told:
             return False
         self._told = True
         return True

@@ -52,7 +52,7 @@ def malloc_reader() -> Callable[[], MallocUse]:
         _fields_ = [(name, ctypes.c_size_t) for name in _FIELDS]
 
     # PyDLL keeps the GIL: the reading belongs to the same moment as those beside it.
-    library = ctypes.PyDLL(None)
+    library = _program(ctypes.PyDLL)
     mallinfo2 = _function(library, "mallinfo2", "this C library has no mallinfo2")
     mallinfo2.restype, mallinfo2.argtypes = Info, []
 
@@ -72,10 +72,18 @@ def malloc_trimmer() -> Callable[[], bool]:
     """
     import ctypes
 
-    library = ctypes.CDLL(None)  # gives the GIL away: trimming takes a while
+    library = _program(ctypes.CDLL)  # gives the GIL away: trimming takes a while
     malloc_trim = _function(library, "malloc_trim", "this C library has no malloc_trim")
     malloc_trim.restype, malloc_trim.argtypes = ctypes.c_int, [ctypes.c_size_t]
     return lambda: bool(malloc_trim(0))
+
+
+def _program(load: Callable[[None], Any]) -> Any:
+    """The functions that the program itself is linked with."""
+    try:
+        return load(None)
+    except OSError as error:  # a Python without dynamic libraries
+        raise MallocMissingError(f"the C library cannot be called ({error})") from None
 
 
 def _function(library: Any, name: str, missing: str) -> Any:

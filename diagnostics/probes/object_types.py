@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from diagnostics.probes.base import BaseProbe, Budget
+from diagnostics.probes.safe import type_name
 from diagnostics.probes.tracked import count_by_type
 from diagnostics.probes.turns import Turn
 from diagnostics.recording.writer import RecordingWriter
@@ -19,10 +20,6 @@ _LEAST = 50
 _MARKS = 8
 OTHER = "other"
 """The name under which the types with fewer objects are added up."""
-
-# The descriptors themselves, since a metaclass may have its own idea of these attributes.
-_module = type.__dict__["__module__"].__get__
-_qualname = type.__dict__["__qualname__"].__get__
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +82,6 @@ class TypeProbe(BaseProbe):
 def count_types(least: int = 1) -> dict[str, int]:
     """Live objects per ``module.qualname``; types with fewer than ``least`` add up in "other"."""
     names: Counter[str] = Counter()
-    for kind, count in count_by_type().items():
-        names[_name(kind) if count >= least else OTHER] += count
+    for kind, count in count_by_type():
+        names[type_name(kind) if count >= least else OTHER] += count
     return dict(names)
-
-
-def _name(kind: type) -> str:
-    module = _module(kind)
-    return f"{module}.{_qualname(kind)}" if isinstance(module, str) else _qualname(kind)

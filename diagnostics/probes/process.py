@@ -51,9 +51,9 @@ class ProcessProbe(BaseProbe):
         except ImportError as error:
             raise ProbeMissingError("psutil is not installed") from error
         self._process = psutil.Process()
+        self._not_told = (psutil.Error, OSError)
         with contextlib.suppress(OSError):
             self._stat = Handle(os.open("/proc/self/stat", os.O_RDONLY))
-        self._denied: type[Exception] = psutil.AccessDenied
         meter = best_meter()
         self.detail = meter.detail
         self._book = PeakBook(meter)
@@ -109,8 +109,9 @@ class ProcessProbe(BaseProbe):
         try:
             with self._uss_budget.measured():
                 info = self._process.memory_full_info()
-        except self._denied:
+        except self._not_told as error:
             self._uss_denied = True
-            self.session.log("warning", self.name, "USS and PSS may not be read here")
+            self.session.log("warning", self.name, f"USS and PSS cannot be read here ({error})")
             return sample
-        return replace(sample, uss=info.uss, pss=getattr(info, "pss", None))
+        # A kernel that keeps no account of pages one by one tells neither.
+        return replace(sample, uss=getattr(info, "uss", None), pss=getattr(info, "pss", None))

@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import os
 import threading
 import weakref
 from contextvars import ContextVar
@@ -9,12 +10,16 @@ from pathlib import Path
 from types import FunctionType
 
 import pytest
+from reportlab.pdfgen.canvas import Canvas
 
 from diagnostics import current_unit, record, units
 from diagnostics.analysis.chains import chain_in_words
 from diagnostics.holders.growth import TypeCount
+from diagnostics.holders.living import Living
 from diagnostics.holders.sources import GrowthSource, SampledSource
 from diagnostics.holders.taking import CaptureBusyError, Limits, take_capture
+from diagnostics.launch.inline import run_plan
+from diagnostics.launch.plan import RunPlan
 from diagnostics.probes.object_types import count_types
 from diagnostics.probes.own import is_own_file
 from diagnostics.recording.reader import RecordingReader
@@ -314,6 +319,148 @@ def test_it_can_be_explored_after_the_process_is_gone(path, tmp_path):
     target = rows.chains[-1].object
     held = {one.label for one in rows.references if one.holder == target}
     assert ".marks" in held
+
+
+class Meddling:
+    """A source of suspects that does something while the capture goes on, and finds none."""
+
+    def __init__(self, act):
+        self._act = act
+
+    def find(self, *_args, **_options):
+        self._act()
+        return [], Living()
+
+    def births(self, _objects):
+        return {}
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_what_the_program_tells_the_collector_meanwhile_is_kept(before):
+    thresholds, seen = gc.get_threshold(), []
+
+    def act():
+        seen.append((gc.isenabled(), gc.get_threshold()))
+        gc.disable() if before else gc.enable()
+
+    gc.enable() if before else gc.disable()
+    try:
+        capture(unit=1, source=Meddling(act))
+        after = gc.isenabled()
+    finally:
+        gc.enable()
+    assert seen == [(before, thresholds)]
+    assert after is not before
+    assert gc.get_threshold() == thresholds
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_child_that_was_forked_during_a_capture_takes_its_own():
+    ended = []
+
+    def fork():
+        child = os.fork()
+        if child == 0:
+            complete = False
+            try:
+                complete = gc.isenabled() and capture(unit=1).capture.complete
+            finally:
+                os._exit(0 if complete else 1)
+        ended.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    assert capture(unit=1, source=Meddling(fork)).capture.complete
+    assert ended == [0]
+
+
+class Silent(type):
+    """A metaclass that does not let its classes be looked at."""
+
+    __hash__ = None
+
+    def __eq__(cls, other):
+        raise AssertionError("the program's code was run")
+
+    __getattribute__ = __subclasscheck__ = __instancecheck__ = __eq__
+
+
+class Closed(metaclass=Silent):
+    __slots__ = ("marks", "page")
+
+
+def closed(page):
+    item = object.__new__(Closed)
+    object.__setattr__(item, "page", page)
+    object.__setattr__(item, "marks", [page] * 200)
+    return item
+
+
+def test_objects_whose_types_cannot_be_hashed(path):
+    rows = leak(path, lambda page: CACHE.extend(closed(page) for _ in range(50)))
+    by_type = {suspect.type: suspect for suspect in rows.suspects}
+    suspect = by_type[f"{__name__}.Closed"]  # its lists are allocated on a line of their own
+    assert suspect.units == 10
+    assert chains(rows)[suspect.rank] == [f"`CACHE` (module {__name__}) -> 500 `Closed`"]
+
+
+def test_types_that_grew_and_cannot_be_hashed():
+    marks = []
+    for unit in range(1, 4):
+        CACHE.extend(closed(unit) for _ in range(150))
+        marks.append(TypeCount(unit, count_types()))
+    rows = capture(unit=3, ended=True, source=GrowthSource(marks))
+    grown = {suspect.type: suspect.blocks for suspect in rows.suspects}
+    assert grown[f"{__name__}.Closed"] == 2 * 150
+
+
+def write_pdf(path, pages):
+    canvas = Canvas(str(path))
+    for number in range(pages):
+        text = canvas.beginText(72, 780)
+        for line in range(40):
+            text.textLine(
+                f"Page {number}, line {line}: " + "water, gravel, and a seat by the mill "
+            )
+        canvas.drawText(text)
+        canvas.showPage()
+    canvas.save()
+
+
+def test_a_run_of_a_built_in_loader_begins_at_what_it_has_opened(path, tmp_path):
+    write_pdf(tmp_path / "report.pdf", pages=6)
+    run_plan(RunPlan(path, document=tmp_path / "report.pdf", loader="pdfplumber"))
+    with RecordingReader(path) as reader:
+        (last,) = [one for one in reader.captures() if one.reason == "end of the run"]
+        links = [link for link in reader.chains(last.id) if link.suspect == 1]
+        text = chain_in_words(
+            links, reader.held_objects(last.id).values(), reader.references(last.id)
+        )
+    assert text.startswith("`pdf` (local of page87 run) -> `PDF._pages` list -> `Page[")
+
+
+def test_what_a_function_returns_to_a_run_is_its_result(path, tmp_path, monkeypatch):
+    source = """
+import time
+from diagnostics import units
+
+def load(path):
+    records = []
+    for page in units(range(12)):
+        records.append({"page": page, "text": chr(97 + page) * 200_000})
+        time.sleep(0.02)
+    return records
+"""
+    (tmp_path / "ingest_records.py").write_text(source)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    run_plan(RunPlan(path, document=tmp_path, loader="ingest_records:load"))
+    with RecordingReader(path) as reader:
+        (last,) = reader.captures()
+        text = chain_in_words(
+            reader.chains(last.id),
+            reader.held_objects(last.id).values(),
+            reader.references(last.id),
+        )
+    assert text.startswith("`result` (local of page87 run) -> `[")
+    assert text.endswith("dict -> `['text']` str")
 
 
 def test_tuples_that_other_threads_are_building_are_left_alone(path):

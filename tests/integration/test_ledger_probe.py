@@ -193,6 +193,25 @@ def test_children_stand_beside_the_process(tmp_path):
     assert first.rss / MB < 50
 
 
+def test_children_are_looked_at_once_more_at_the_end(tmp_path):
+    # given a run that is over before children are read a second time (once a second)
+    # when it has started a child in between
+    start = """
+    import subprocess
+    child = subprocess.Popen(
+        [sys.executable, "-c", "kept = b'x' * 50_000_000; print(1, flush=True); input()"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )
+    child.stdout.readline()
+    """
+    path = run(tmp_path / "run.p87", start, engine="none")
+
+    # then the last reading has it
+    rows = ledger(path).rows()
+    assert rows[0].children == 0
+    assert 50 < rows[-1].children / MB < 75
+
+
 @pytest.mark.skipif(own_group() is None, reason="this process has no control group of its own")
 def test_the_control_group_stands_beside_the_process(tmp_path):
     path = run(tmp_path / "run.p87", "kept = b'x' * 50 * MB", engine="none")

@@ -211,6 +211,93 @@ def test_an_interpreter_that_exits_while_recording_ends_the_recording(path):
         assert [u.index for u in reader.units()] == [12]
 
 
+def test_a_recording_that_begins_as_the_interpreter_exits_has_its_end_too(path):
+    # given a program that starts to record in one of its last functions
+    code = """
+    import atexit, sys
+    from diagnostics import Recorder, unit
+    from diagnostics.errors import UsageError
+    def last():
+        try:
+            Recorder(sys.argv[1], engine="none").start()
+        except UsageError as refused:
+            print(refused.message)
+        with unit("page", 12):
+            pass
+    atexit.register(last)
+    """
+    done = run(code, path)
+
+    # then it is complete; or refused, where Python starts no thread any more (3.12)
+    assert done.stderr == ""
+    if done.stdout:
+        assert "No thread can be started" in done.stdout
+        assert not path.exists()
+    else:
+        with RecordingReader(path) as reader:
+            assert reader.outcome().state == "finished"
+            assert [u.index for u in reader.units()] == [12]
+
+
+def test_a_program_may_stop_its_recording_as_the_interpreter_exits(path):
+    code = """
+    import atexit, sys
+    from diagnostics import Recorder, unit
+    recorder = Recorder(sys.argv[1], engine="none")
+    atexit.register(lambda: print(recorder.stop(ValueError("from the exit")).state))
+    recorder.start()
+    """
+    assert run(code, path).stdout == "raised\n"
+    with RecordingReader(path) as reader:
+        assert reader.outcome().error_message == "from the exit"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the limit of processes is Unix's")
+def test_where_no_thread_can_be_started_nothing_is_left_behind(path):
+    code = """
+    import sys, threading
+    from diagnostics import Recorder
+    from diagnostics.errors import UsageError
+    threading.stack_size(1 << 46)  # more than the machine can map: every start of a thread fails
+    recorder = Recorder(sys.argv[1])
+    for _ in range(2):
+        try:
+            recorder.start()
+        except UsageError as refused:
+            print(refused.message)
+    threading.stack_size(0)
+    recorder.start()
+    print(recorder.stop().state)
+    """
+    *refused, state = run(code, path).stdout.splitlines()
+    assert refused == ["No thread can be started for the recording (can't start new thread)."] * 2
+    assert state == "finished"
+
+
+def test_an_interrupt_at_the_end_is_raised_once_the_recording_is_complete(path):
+    # given a recording that is still searching for holders when the user presses Ctrl-C
+    code = """
+    import gc, signal, sys
+    from diagnostics import record, units
+    kept = []
+    gc.disable()  # Python drops what is raised in a collector's callback
+    try:
+        with record(sys.argv[1]):
+            for page in units(range(5)):
+                kept.append([[str(number)] for number in range(60_000)])
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.03)
+    except KeyboardInterrupt:
+        print("interrupted")
+    """
+    assert run(code, path).stdout == "interrupted\n"
+    with RecordingReader(path) as reader:
+        assert reader.outcome().state == "finished"
+        assert [u.status for u in reader.units()] == ["finished"] * 5
+        assert any("KeyboardInterrupt" in entry.message for entry in reader.log())
+    assert [p.name for p in path.parent.iterdir()] == ["run.p87"]
+
+
 def test_threads_and_tasks_land_on_their_own_units(path):
     code = """
     import asyncio, sys, threading

@@ -14,6 +14,7 @@ import weakref
 import pytest
 
 from diagnostics import Recorder, record, units
+from diagnostics.analysis.explanation import explain
 from diagnostics.analysis.settlement import freed_python, gave_back, last_settlement
 from diagnostics.errors import UsageError
 from diagnostics.launch.plan import Measures, RunPlan
@@ -251,6 +252,59 @@ def test_a_result_that_cannot_be_let_go_is_told_and_the_outcome_stays(path):
     assert settlement_of(path).steps[0].step == "result released"
     with RecordingReader(path) as reader:
         assert any("the document cannot be closed" in entry.message for entry in reader.log())
+
+
+@pytest.mark.parametrize("settle", [True, False])
+@pytest.mark.parametrize("raised", [SystemExit(3), KeyboardInterrupt()])
+def test_what_ends_a_program_while_it_lets_go_is_raised_when_the_recording_is_complete(
+    path, settle, raised, capsys
+):
+    recorder = Recorder(path, engine="none", settle=settle)
+    recorder.start()
+    for _ in units([1, 2]):
+        pass
+
+    def release():
+        raise raised
+
+    with pytest.raises(type(raised)) as caught:
+        recorder.stop(release=release)
+    assert caught.value is raised
+    assert recorder.stop().state == "finished"
+    with RecordingReader(path) as reader:
+        steps = [step.step for step in reader.settlement()]
+        told = [entry.message for entry in reader.log()]
+        assert reader.outcome().state == "finished"
+    assert steps[:2] == (["result released", "collection"] if settle else [])
+    # Without a settlement the recording was complete before: the screen takes the message.
+    told += capsys.readouterr().err.splitlines()
+    assert len([line for line in told if type(raised).__name__ in line]) == 1
+    with record(path.with_name("second.p87"), engine="none"):
+        pass  # the process is free to record again
+
+
+def test_the_ledger_is_read_once_more_when_everything_was_let_go_of(workshop):
+    path = page87_run(workshop, "--loader", "shelf:held", "document.txt")
+
+    with RecordingReader(path) as reader:
+        steps, readings = reader.settlement(), reader.ledger()
+        at_end = explain(reader).at_end
+        after = reader.outcome().t_ns
+    before, last = readings[-2:]
+    assert before.t_ns < steps[0].t_ns <= steps[-1].t_ns <= last.t_ns <= after
+    assert (before.rss - last.rss) / MB == pytest.approx(40, abs=5)
+    assert last.rss / MB == pytest.approx(steps[-1].rss_after / MB, abs=2)
+    if last.python is not None and before.python is not None:
+        assert (before.python - last.python) / MB == pytest.approx(40, abs=2)
+    # The end of the run is before that: what it held is what it is judged by.
+    assert at_end.t_ns == before.t_ns
+
+
+def test_the_end_of_a_service_that_settled_on_the_way_is_its_last_reading(path):
+    with record(path, engine="none", tick_s=5.0) as recorder:
+        recorder.settle()
+    with RecordingReader(path) as reader:
+        assert explain(reader).at_end.t_ns == reader.ledger()[-1].t_ns
 
 
 def test_settle_is_a_switch(path):

@@ -4,59 +4,16 @@ import asyncio
 import ctypes
 import functools
 import gc
-import itertools
 import sys
 import threading
 from collections import deque
 from dataclasses import dataclass
 
 import pytest
-
-from diagnostics.analysis.chains import chain_in_words
-from diagnostics.holders.chains import joined_chains
-from diagnostics.holders.graph import Graph
-from diagnostics.holders.heap import Deadline
-from diagnostics.holders.held import Held
-from diagnostics.holders.living import Living, Target
-from diagnostics.holders.naming import Namer
-from diagnostics.holders.roots import Roots
-from diagnostics.holders.search import search
+from looking import Leaf, in_words, look, the_leaf, words
 
 HERE = "test_capture_chains.py"
 MODULE = __name__
-
-
-def look(*getters):
-    """The rows of a look at the objects that these functions give, each born in its own unit."""
-    living = Living(objects=Held.of(get() for get in getters))
-    targets = [Target(key, unit) for unit, key in enumerate(living.objects, start=1)]
-    web = search(living, Roots(lambda _thread: False), Deadline(60))
-    graph = Graph(1, web, {}, Namer())
-    for number, joined in enumerate(joined_chains(web, targets, graph.namer), start=1):
-        graph.add_chain(1, number, joined)
-    return graph
-
-
-def in_words(graph):
-    return [
-        chain_in_words(list(links), graph.objects, graph.references)
-        for _chain, links in itertools.groupby(graph.links, lambda link: link.chain)
-    ]
-
-
-def words(*getters):
-    """The chains to these objects."""
-    return in_words(look(*getters))
-
-
-class Leaf:
-    """What is held in these tests."""
-
-
-def the_leaf(kind=Leaf):
-    """The only living object of this class."""
-    (found,) = [item for item in gc.get_objects() if type(item) is kind]
-    return found
 
 
 class Page:

@@ -3,7 +3,8 @@
 import pytest
 
 from diagnostics.holders.growth import TypeCount, find_growing, find_growing_objects, with_size
-from diagnostics.holders.held import Held, type_name
+from diagnostics.holders.held import Held
+from diagnostics.probes.safe import type_name
 
 
 def test_types_that_grow_unit_after_unit():

@@ -16,7 +16,8 @@ from diagnostics.holders.heap import (
     objects_at,
     referents,
 )
-from diagnostics.holders.held import Held, block_of, shallow_size, type_name
+from diagnostics.holders.held import Held, block_of, shallow_size
+from diagnostics.probes.safe import type_name
 
 SOON = Deadline(60)
 
@@ -94,6 +95,31 @@ def test_holders_that_the_collector_does_not_track():
     assert (id(record), id(text)) in edges
     _found, edges = holders(Held.of([record]), SOON)
     assert (id(records), id(record)) in edges
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda item: (item,),
+        lambda item: ((1, (2, item)),),
+        lambda item: (frozenset([item]), "x"),
+        lambda item: (x for x in (item,)),
+    ],
+)
+def test_tracked_things_inside_tuples_are_found_both_ways(wrap):
+    item = Plain()
+    outermost = wrap(item)
+    kept = [outermost]
+    ids = frozenset([id(item)])
+    quick, thorough = (
+        meeting(holders_by_id(ids, SOON, tracked=tracked), ids)[1] for tracked in (True, False)
+    )
+    # Whoever refers to the item, as the collector sees it; this very frame may come and go.
+    expected = {id(one) for one in gc.get_referrers(item) if type(one) in (tuple, frozenset)}
+    assert expected
+    assert expected <= {holder for holder, _held in quick}
+    assert expected <= {holder for holder, _held in thorough}
+    assert kept[0] is outermost
 
 
 def test_values_by_id():
