@@ -20,12 +20,14 @@ Entry = Callable[[RecordingWriter], None]
 
 _ACCOUNT_EVERY_NS = 1_000_000_000
 
-_CPU_A_TICK_S = 0.001
-"""So much a tick may take in the mean, 1 % of a core with ten a second; captures have a budget of
-their own."""
+_SHARE = 0.01
+"""Of one core, for the ticks; captures have a budget of their own."""
 
 _ALLOWANCE_NS = 30_000_000
 """The first ticks describe the run, its code and its heap, and cost more than those after them."""
+
+_PACED_FROM_S = 0.1
+"""Who asks for shorter ticks gets them, and pays for them."""
 
 _LONGEST_PAUSE_S = 0.5
 """The share is exceeded rather than that somebody who watches waits longer."""
@@ -36,8 +38,8 @@ class Scribe:
     units' book and the probes at each tick.
 
     ``start`` begins a thread of its own; without it, and after ``end``, the calling thread may
-    ``write`` instead. A tick comes every ``tick_s``, later where ticks take more than
-    1 ms of CPU time in the mean, but at least twice a second (or every ``tick_s``, if that is
+    ``write`` instead. A tick comes every ``tick_s``, later where ticks of 100 ms and
+    more take over 1 % of a core, but at least twice a second (or every ``tick_s``, if that is
     longer). Where the file cannot grow any more, the recording ends and the run goes on.
     """
 
@@ -132,9 +134,11 @@ class Scribe:
 
     def _pause_s(self) -> float:
         """How long until the next tick."""
+        if self._tick_s < _PACED_FROM_S:
+            return self._tick_s
         earned_ns = self._now_ns() - self._start_ns
         spent_ns = self._cpu_ns - self._captures_cpu_ns - _ALLOWANCE_NS
-        owed_s = (spent_ns * self._tick_s / _CPU_A_TICK_S - earned_ns) / 1e9
+        owed_s = (spent_ns / _SHARE - earned_ns) / 1e9
         return max(self._tick_s, min(owed_s, _LONGEST_PAUSE_S))
 
     # -- writing ---------------------------------------------------------------------------------

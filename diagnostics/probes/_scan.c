@@ -273,7 +273,10 @@ pointing_at(PyObject *Py_UNUSED(module), PyObject *args)
 /* ---- All of them ----------------------------------------------------------------------------- */
 
 static PyObject *
-tracked(void) /* the list of the collector; nobody else may see it */
+tracked(void)
+/* The list of the collector; nobody else may see it. As long as it lives nothing is to be made that
+ * the collector tracks: that can set off a collection, whose finalizers and callbacks let other
+ * threads run, and these find their unfinished tuples referred to by the list. */
 {
     PyObject *gc = PyImport_ImportModule("gc");
     PyObject *all = gc == NULL ? NULL : PyObject_CallMethod(gc, "get_objects", NULL);
@@ -284,10 +287,11 @@ tracked(void) /* the list of the collector; nobody else may see it */
 static PyObject *
 objects(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    PyObject *all = tracked(), *result = PyList_New(0);
+    PyObject *result = PyList_New(0); /* first: see `tracked` */
+    PyObject *all = result == NULL ? NULL : tracked();
     for (Py_ssize_t i = 0; all != NULL && result != NULL && i < PyList_GET_SIZE(all); i++) {
         PyObject *item = PyList_GET_ITEM(all, i);
-        if (!may_be_unfinished(item) && PyList_Append(result, item) < 0) {
+        if (item != result && !may_be_unfinished(item) && PyList_Append(result, item) < 0) {
             Py_CLEAR(result);
         }
     }
@@ -447,17 +451,22 @@ count_types(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
         if (ready) {
             PyTypeObject *type = Py_TYPE(PyList_GET_ITEM(all, i));
             tally_t *tally = tally_of(&tallies, type);
-            tallies.used += tally->type == NULL;
-            tally->type = type;
+            if (tally->type == NULL) {
+                tallies.used++;
+                tally->type = (PyTypeObject *)Py_NewRef(type);
+            }
             tally->count++;
         }
     }
+    Py_XDECREF(all);
     if (ready) {
-        result = as_pairs(&tallies); /* while the list keeps the types */
+        result = as_pairs(&tallies);
     } else if (!PyErr_Occurred()) {
         PyErr_NoMemory();
     }
-    Py_XDECREF(all);
+    for (size_t at = 0; at < tallies.size; at++) {
+        Py_XDECREF(tallies.slots[at].type);
+    }
     free(tallies.slots);
     return result;
 }

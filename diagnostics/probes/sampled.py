@@ -33,13 +33,16 @@ _COARSEST_FOR_PACE = 8192
 MOST_SAMPLES = 250_000
 MOST_FRAMES = 64
 _MOST_PICKS_PER_S = 40_000
-"""A pick costs about half a microsecond, so this many take some 2 % of one core."""
+"""A pick costs about a quarter of a microsecond, so this many take some 1 % of one core."""
+
+_JUDGED_EVERY_NS = 100_000_000
+"""Less says little about pace: a tick may come early, as the last one of a run does."""
 
 _OWN = -1
 """Stands for the site of what the workbench allocates itself."""
 
-_BURST_S = 0.5
-"""So much of a second's picks may come at any time."""
+_FREE_PICKS = 200_000
+"""So many in all may come at any pace: they take some 50 ms, and short runs stay exact."""
 
 _SHOWN_FROM_BYTES = 8 * 1024
 _SOURCE_EVERY_NS = 1_000_000_000
@@ -53,7 +56,7 @@ class SampledEngine(BaseProbe):
 
     An estimate of *B* bytes that consist of blocks smaller than the rate has a standard error of
     ``sqrt(rate * B)``. The rate starts at 512 bytes and doubles, up to 8 KiB, while the run
-    allocates so fast that the picks would cost more than about 2 %, and beyond that when more than
+    allocates so fast that the picks would cost more than about 1 %, and beyond that when more than
     250,000 samples are alive; the estimates stay unbiased.
 
     ``start`` raises ``ProbeMissingError`` where the core was not built.
@@ -81,7 +84,7 @@ class SampledEngine(BaseProbe):
         self._source = SourceIndex()
         self._family = ThreadFamily(lambda: self._core.mark_thread(True))
         self._points = 0
-        self._tick_ns = 0
+        self._judged_ns = 0
         self._marked = False
         self._stopped = False
         self._counts = self._keeps_counting = False
@@ -189,13 +192,13 @@ class SampledEngine(BaseProbe):
         self._status = core.status()
 
     def _keep_pace(self, t_ns: int) -> None:
-        picks = self._status["points"] - self._points
-        elapsed_s = (t_ns - self._tick_ns) / 1e9
-        self._points, self._tick_ns = self._status["points"], t_ns
-        pace = picks / elapsed_s if elapsed_s > 0 else 0.0
+        if t_ns - self._judged_ns < _JUDGED_EVERY_NS:
+            return
+        pace = (self._status["points"] - self._points) / ((t_ns - self._judged_ns) / 1e9)
+        self._points, self._judged_ns = self._status["points"], t_ns
         rate = self._status["rate"]
         # A burst between quiet stretches costs little, and finer samples are worth that.
-        if self._points <= _MOST_PICKS_PER_S * (t_ns / 1e9 + _BURST_S):
+        if self._points <= _FREE_PICKS + _MOST_PICKS_PER_S * t_ns / 1e9:
             return
         while pace > _MOST_PICKS_PER_S and rate < _COARSEST_FOR_PACE:
             self._core.coarsen()
