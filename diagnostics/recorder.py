@@ -294,7 +294,7 @@ class Recorder:
             for step in self._settlement().steps(release):
                 self._scribe.leave(functools.partial(_put_step, step))
                 self._scribe.write_entries()
-            reading = self._ledger.look()  # where what is left lies
+            reading = self._probes.ledger.look()  # where what is left lies
             if reading is not None:
                 self._scribe.leave(lambda writer: writer.put_ledger(reading))
                 self._scribe.write_entries()
@@ -389,7 +389,6 @@ class Recorder:
 
     def _reset(self) -> None:
         # Imported here: unit marks without a recording must not pay for the probes.
-        from diagnostics.probes.ledger import LedgerProbe
         from diagnostics.probes.standard import standard_probes
 
         self.path = self._given_path or new_path(self._name or "run")
@@ -399,7 +398,6 @@ class Recorder:
         self._probes = probes = standard_probes(self._settings, reasons.append)
         if self._settings["engine"] == "default":
             self._settings["engine"] = probes.engine.engine_name if probes.engine else "none"
-        [self._ledger] = [probe for probe in probes.probes if isinstance(probe, LedgerProbe)]
         self._crew = ProbeCrew(
             Session(
                 self.now_ns,

@@ -108,10 +108,6 @@ class Scribe:
         if self._thread is not None:
             self._thread.join()
 
-    def wake(self) -> None:
-        """Let the next tick come at once."""
-        self._wake.set()
-
     def flush(self) -> None:
         """Let the recorder thread write what there is now, and wait for it."""
         done = threading.Event()

@@ -31,6 +31,9 @@ try:
 except ImportError:  # without a compiler there are no samples either: only holders are asked for
     _IS_BUILT = False
 
+FINDS_ALL_AT_ONCE = _IS_BUILT
+"""Whether ``holders`` leaves nothing to ``holders_by_id``: with the scan it is the same pass."""
+
 _FEW = 256
 _PORTION = 100_000
 _WORD = "Q" if struct.calcsize("P") == 8 else "I"

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from diagnostics.holders.frames import frame_of
-from diagnostics.holders.heap import Deadline, Edge, OutOfTimeError, holders, holders_by_id, meeting
+from diagnostics.holders.heap import (
+    FINDS_ALL_AT_ONCE,
+    Deadline,
+    Edge,
+    OutOfTimeError,
+    holders,
+    holders_by_id,
+    meeting,
+)
 from diagnostics.holders.held import Held
 from diagnostics.holders.living import Living
 from diagnostics.holders.ours import is_our_frame
@@ -131,7 +139,7 @@ def _climb(web: Web, targets: Held, frontier: list[int], roots: Roots, deadline:
         and not roots.is_in_hand(key)
         and frame_of(web.objects[key]) is None
     )
-    if alone:
+    if alone and not FINDS_ALL_AT_ONCE:
         _take_in(web, *meeting(holders_by_id(alone, deadline), alone), roots)
     web.looked_up.update(frontier)
     for key in frontier:

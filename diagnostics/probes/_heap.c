@@ -523,10 +523,7 @@ remove_newborn(newborn_t *newborn)
     newborn->address = 0;
 }
 
-static void thin_samples(void);
-static void widen_filter(void);
-
-/* Move a sample from the newborn into the tables. */
+/* Move a sample from the newborn into the tables; to be followed by `keep_within_bounds`. */
 static void
 settle_newborn(newborn_t *newborn)
 {
@@ -548,12 +545,6 @@ settle_newborn(newborn_t *newborn)
     };
     count_in_pair(pair, newborn->weight);
     newborn->address = 0;
-    if (heap.samples.count > heap.max_samples) {
-        thin_samples();
-    }
-    if (heap.samples.count * 8 > heap.filter_mask) {
-        widen_filter();
-    }
 }
 
 static void
@@ -570,25 +561,8 @@ settle_all_newborns(void)
 static void
 thin_samples(void)
 {
+    settle_all_newborns();
     double before = heap.rate, after = before * 2;
-    set_rate(after);
-    for (size_t i = 0; i < NEWBORNS; i++) {
-        newborn_t *newborn = &heap.newborns[i];
-        if (newborn->address == 0) {
-            continue;
-        }
-        if (uniform() > chance(newborn->size, after) / chance(newborn->size, before)) {
-            remove_newborn(newborn);
-            heap.thinned++;
-            continue;
-        }
-        weight_t weight = weight_of(newborn->size);
-        count_in_unit(newborn->unit_at, newborn->size, negative(newborn->weight));
-        count_in_unit(newborn->unit_at, newborn->size, weight);
-        newborn->weight = weight;
-    }
-    /* What a settled sample stands for is never stored: it follows from its size and the rate. */
-    set_rate(before);
     for (uint32_t i = (uint32_t)heap.samples.count; i-- > 0;) {
         sample_t *sample = &heap.samples.items[i];
         if (uniform() > chance(sample->size, after) / chance(sample->size, before)) {
@@ -596,6 +570,7 @@ thin_samples(void)
             heap.thinned++;
         }
     }
+    /* What a settled sample stands for is never stored: it follows from its size and the rate. */
     for (size_t i = 0; i < heap.samples.count; i++) {
         count_sample(&heap.samples.items[i], negative(weight_of(heap.samples.items[i].size)));
     }
@@ -627,6 +602,25 @@ widen_filter(void)
     }
 }
 
+static void
+keep_within_bounds(void)
+{
+    while (heap.samples.count > heap.max_samples) {
+        thin_samples();
+    }
+    if (heap.samples.count * 8 > heap.filter_mask) {
+        widen_filter();
+    }
+}
+
+/* For those who read the tables. */
+static void
+bring_up_to_date(void)
+{
+    settle_all_newborns();
+    keep_within_bounds();
+}
+
 /* Returns NULL where it could not be taken in. */
 static const newborn_t *
 add_sample(const void *address, size_t size, int64_t birth_ns, int64_t unit, uint32_t node)
@@ -641,6 +635,7 @@ add_sample(const void *address, size_t size, int64_t birth_ns, int64_t unit, uin
         remove_newborn(newborn);
     } else if (newborn->address != 0) {
         settle_newborn(newborn);
+        keep_within_bounds();
     }
     *newborn = (newborn_t){
         .address = (uintptr_t)address,
@@ -745,7 +740,7 @@ current_unit(void)
 
 /* ---- The hooks ------------------------------------------------------------------------------- */
 
-/* Some bytes went by without a point: this thread is to look at itself before the next one. */
+/* Whether the calling thread belongs to the run, and the point that fell to this recording. */
 static bool
 is_counted(size_t size)
 {
@@ -1177,7 +1172,7 @@ static PyObject *
 drain_pairs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     lock_heap();
-    settle_all_newborns();
+    bring_up_to_date();
     size_t at = 0;
     int64_t *rows = malloc((heap.changed_pairs.count * 4 + 1) * sizeof *rows);
     for (size_t i = 0; rows != NULL && i < heap.changed_pairs.count; i++) {
@@ -1208,7 +1203,7 @@ static PyObject *
 drain_nodes(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     lock_heap();
-    settle_all_newborns();
+    bring_up_to_date();
     size_t at = 0;
     int64_t *rows = malloc((heap.changed_nodes.count * 3 + 1) * sizeof *rows);
     for (size_t i = 0; rows != NULL && i < heap.changed_nodes.count; i++) {
@@ -1280,7 +1275,7 @@ static PyObject *
 samples(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     lock_heap();
-    settle_all_newborns();
+    bring_up_to_date();
     size_t at = 0;
     int64_t *rows = malloc((heap.samples.count * 7 + 1) * sizeof *rows);
     for (size_t i = 0; rows != NULL && i < heap.samples.count; i++) {
@@ -1364,7 +1359,7 @@ status(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
                           * sizeof(slot_t)
                     + sizeof heap.newborns + heap.filter_mask_limit / 8 * 9;
     double rate = heap.rate;
-    settle_all_newborns();
+    bring_up_to_date();
     size_t live_samples = heap.samples.count, known_nodes = heap.nodes.count;
     int64_t live_bytes = heap.alive.bytes, live_blocks = whole_blocks(heap.alive.blocks);
     int64_t small_bytes = heap.small_bytes;

@@ -363,7 +363,9 @@ tuples_with(PyObject *Py_UNUSED(module), PyObject *args)
         }
         if (make_set(&found, tuples)) {
             among_t one = {&wanted, &found, false};
-            for (int depth = 0; depth <= DEEPEST && find_more_tuples(all, &one); depth++) {
+            int rounds = 0;
+            while (rounds <= DEEPEST && find_more_tuples(all, &one)) {
+                rounds++;
             }
             result = as_addresses(&found);
         } else {

@@ -8,17 +8,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
-from diagnostics.handles import Handle
 from diagnostics.probes.base import BaseProbe, Budget, ProbeMissingError, Session
 from diagnostics.probes.cgroup import ControlGroup, GroupMemory, own_group
 from diagnostics.probes.malloc import MallocMissingError, MallocUse, malloc_reader
+from diagnostics.probes.status_file import StatusFile
 from diagnostics.recording.model import LedgerReading
 from diagnostics.recording.writer import RecordingWriter
 
 _STATUS = re.compile(
     rb"RssAnon:\s+(\d+) kB\s+RssFile:\s+(\d+) kB\s+RssShmem:\s+(\d+) kB", re.DOTALL
 )
-_STATUS_BYTES = 4096
 """Enough for most. The line of the user's groups, which may be thousands, stands before ours."""
 
 _SHARE = 0.005
@@ -62,8 +61,7 @@ class LedgerProbe(BaseProbe):
     def __init__(self, engine: LiveCounter | None = None) -> None:
         super().__init__()
         self._engine = engine
-        self._status: Handle | None = None
-        self._status_bytes = _STATUS_BYTES
+        self._status: StatusFile | None = None
         self._malloc: Callable[[], MallocUse] | None = None
         self._group: ControlGroup | None = None
         self._no_group = "no control group of its own"
@@ -79,8 +77,8 @@ class LedgerProbe(BaseProbe):
     def start(self, session: Session) -> None:
         super().start(session)
         try:
-            self._status = Handle(os.open("/proc/self/status", os.O_RDONLY))
-            self._resident(self._status)
+            self._status = StatusFile()
+            self._status.sizes(_STATUS)
         except OSError as error:
             self._status = None
             raise ProbeMissingError(f"the parts of the RSS cannot be read ({error})") from error
@@ -135,7 +133,7 @@ class LedgerProbe(BaseProbe):
         if self._status is None:
             return None
         t_ns = self.session.now_ns()
-        resident = self._resident(self._status)
+        resident = _Resident(*self._status.sizes(_STATUS))
         live = self._engine.live_bytes() if self._engine is not None else None
         python, small, arenas = live or (None, None, None)
         used, free = self._malloc() if self._malloc is not None else (None, None)
@@ -155,15 +153,6 @@ class LedgerProbe(BaseProbe):
             group_anonymous=anonymous,
             group_cache=cache,
         )
-
-    def _resident(self, status: Handle) -> _Resident:
-        text = os.pread(status.number, self._status_bytes, 0)
-        while (found := _STATUS.search(text)) is None:
-            if len(text) < self._status_bytes:
-                raise OSError("no RssAnon in /proc/self/status")
-            self._status_bytes *= 2
-            text = os.pread(status.number, self._status_bytes, 0)
-        return _Resident(*(int(kilobytes) * 1024 for kilobytes in found.groups()))
 
     def _look_beside(self) -> None:
         if self._process is not None:

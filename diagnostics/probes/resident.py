@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from diagnostics.handles import Handle
+from diagnostics.probes.status_file import StatusFile
 from diagnostics.recording.model import PeakMethod
 
 _STATUS = re.compile(rb"VmHWM:\s+(\d+) kB.*?VmRSS:\s+(\d+) kB", re.DOTALL)
-_STATUS_BYTES = 4096
 _RESET_PEAK = b"5"  # proc(5), clear_refs
 _RESET_SLACK = 1024 * 1024
 
@@ -69,7 +69,7 @@ class KernelMeter:
     )
 
     def __init__(self) -> None:
-        self._status = Handle(os.open("/proc/self/status", os.O_RDONLY))
+        self._status = StatusFile()
         self._clear = Handle(os.open("/proc/self/clear_refs", os.O_WRONLY))
         before = self.read()
         self.reset()
@@ -78,11 +78,8 @@ class KernelMeter:
             raise OSError("the kernel accepts the reset of VmHWM and ignores it")
 
     def read(self) -> Resident:
-        found = _STATUS.search(os.pread(self._status.number, _STATUS_BYTES, 0))
-        if found is None:
-            raise OSError("no VmHWM in /proc/self/status")
-        peak, now = found.groups()
-        return Resident(int(now) * 1024, int(peak) * 1024)
+        peak, now = self._status.sizes(_STATUS)
+        return Resident(now, peak)
 
     def reset(self) -> None:
         if not self._clear.is_ours:  # its number may be a file of the program's by now

@@ -33,6 +33,7 @@ class ProbeSet:
 
     probes: list[Probe]
     engine: HeapEngine | None
+    ledger: LedgerProbe
     capture_budget: Budget
     growth_source: Callable[[], SuspectSource] | None
     """Suspects from counts by type, where no engine knows the birth of a block."""
@@ -68,7 +69,8 @@ def standard_probes(
 
         probes.append(LineProbe(settings["lines"]))
     engine = make_engine(name, frames=settings["frames"], budget=budget)
-    probes.append(LedgerProbe(engine))  # stopped before the engine, it reads a last time
+    ledger = LedgerProbe(engine)
+    probes.append(ledger)  # stopped before the engine, it reads a last time
     if engine is not None:
         probes.append(engine)
     types = None
@@ -80,6 +82,7 @@ def standard_probes(
     return ProbeSet(
         probes,
         engine,
+        ledger,
         Budget(_CAPTURE_SHARE, set_aside=process.set_aside),
         types.growth_source if types is not None else None,
     )

@@ -395,11 +395,11 @@ def closed(page):
 
 
 def test_objects_whose_types_cannot_be_hashed(path):
-    rows = leak(path, lambda page: CACHE.extend(closed(page) for _ in range(50)))
+    rows = leak(path, lambda page: CACHE.extend(closed(page) for _ in range(200)))
     by_type = {suspect.type: suspect for suspect in rows.suspects}
     suspect = by_type[f"{__name__}.Closed"]  # its lists are allocated on a line of their own
-    assert suspect.units >= 9  # of a unit with 2 kB it may be that nothing was picked
-    assert chains(rows)[suspect.rank] == [f"`CACHE` (module {__name__}) -> 500 `Closed`"]
+    assert suspect.units == 10
+    assert chains(rows)[suspect.rank] == [f"`CACHE` (module {__name__}) -> 2,000 `Closed`"]
 
 
 def test_types_that_grew_and_cannot_be_hashed():
@@ -479,7 +479,7 @@ def test_tuples_that_other_threads_are_building_are_left_alone(path):
         for thread in threads:
             thread.start()
         try:
-            for page in units(range(1, 8)):
+            for page in units(range(1, 16)):
                 CACHE.extend(Kept(page) for _ in range(200))
                 count_types()
                 capture()

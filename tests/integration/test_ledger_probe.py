@@ -177,16 +177,18 @@ def test_without_an_engine_the_ledger_says_what_it_cannot_tell(tmp_path):
     assert "malloc_free" in grown
 
 
+CHILD = """
+import subprocess
+child = subprocess.Popen(
+    [sys.executable, "-c", "kept = b'x' * 50_000_000; print(1, flush=True); input()"],
+    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+)
+child.stdout.readline()
+"""
+
+
 def test_children_stand_beside_the_process(tmp_path):
-    before = """
-    import subprocess
-    child = subprocess.Popen(
-        [sys.executable, "-c", "kept = b'x' * 50_000_000; print(1, flush=True); input()"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )
-    child.stdout.readline()
-    """
-    path = run(tmp_path / "run.p87", "child.kill(); child.wait()", engine="none", before=before)
+    path = run(tmp_path / "run.p87", "child.kill(); child.wait()", engine="none", before=CHILD)
 
     first = ledger(path).rows()[0]
     assert 50 < first.children / MB < 75
@@ -196,15 +198,7 @@ def test_children_stand_beside_the_process(tmp_path):
 def test_children_are_looked_at_once_more_at_the_end(tmp_path):
     # given a run that is over before children are read a second time (once a second)
     # when it has started a child in between
-    start = """
-    import subprocess
-    child = subprocess.Popen(
-        [sys.executable, "-c", "kept = b'x' * 50_000_000; print(1, flush=True); input()"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )
-    child.stdout.readline()
-    """
-    path = run(tmp_path / "run.p87", start, engine="none")
+    path = run(tmp_path / "run.p87", CHILD, engine="none")
 
     # then the last reading has it
     rows = ledger(path).rows()
