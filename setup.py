@@ -1,6 +1,6 @@
 """The parts of the build that pyproject.toml cannot say.
 
-The C cores (the sampled heap engine, the scan of a capture) are optional, and the wheel carries
+The C cores (the sampled heap engine, the scan of a capture, the collector's callback) are optional, and the wheel carries
 the workbench along.
 
 The app lives at the top of the checkout (app.py, pages/, sample_docs/), where a Streamlit user
@@ -18,7 +18,7 @@ from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
 WORKBENCH = ("app.py", "pages", "sample_docs", ".streamlit")
-CORES = ("diagnostics.probes._heap", "diagnostics.probes._scan")
+CORES = ("diagnostics.probes._heap", "diagnostics.probes._scan", "diagnostics.probes._pauses")
 
 
 class BuildWithWorkbench(build_py):
@@ -47,7 +47,7 @@ setup(
             [f"{name.replace('.', '/')}.c"],
             extra_compile_args=["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra"],
             libraries=["m"],
-            depends=["diagnostics/probes/_tables.h"],
+            depends=["diagnostics/probes/_arrays.h", "diagnostics/probes/_tables.h"],
             # Without a compiler the package installs all the same, and says at run time what it
             # lacks.
             optional=True,

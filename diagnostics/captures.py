@@ -32,8 +32,6 @@ _END_BYTES = 1 << 20
 _GROWTH_UNSEEN = 24 << 20
 """After the first unit a process may grow by so much without a look at its end."""
 
-_SHARE = 0.02
-
 
 class Retention(Protocol):
     """A heap engine that knows the birth unit of what lives."""
@@ -55,8 +53,8 @@ class Captures:
     """Decides when a capture is due, and has it taken and written.
 
     While the run goes on, one is taken when what ended units left behind reaches 8 MB and each
-    time it has doubled since, as long as all of them together take no more than 2 % of the run;
-    and one when 85 % of a memory limit are used.
+    time it has doubled since, as soon as all of them together take no more than 1 % of the CPU
+    time; and one when 85 % of a memory limit are used.
     """
 
     def __init__(

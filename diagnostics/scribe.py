@@ -20,8 +20,8 @@ Entry = Callable[[RecordingWriter], None]
 
 _ACCOUNT_EVERY_NS = 1_000_000_000
 
-_SHARE = 0.01
-"""Of one core, for the ticks; captures have a budget of their own."""
+_SHARE = 0.005
+"""Of the CPU time of the process, for the ticks; captures have a budget of their own."""
 
 _ALLOWANCE_NS = 30_000_000
 """The first ticks describe the run, its code and its heap, and cost more than those after them."""
@@ -39,8 +39,9 @@ class Scribe:
 
     ``start`` begins a thread of its own; without it, and after ``end``, the calling thread may
     ``write`` instead. A tick comes every ``tick_s``, later where ticks of 100 ms and
-    more take over 1 % of a core, but at least twice a second (or every ``tick_s``, if that is
-    longer). Where the file cannot grow any more, the recording ends and the run goes on.
+    more take over 0.5 % of the process's CPU time, but at least twice a second (or every
+    ``tick_s``, if that is longer). Where the file cannot grow any more, the recording ends and the
+    run goes on.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Scribe:
         self._waiting: deque[threading.Event] = deque()
         self._cpu_ns = 0
         self._captures_cpu_ns = 0
-        self._start_ns = 0
+        self._start_ns = 0  # in CPU time of the process
         self._account_due_ns = 0
         self._lost_ticks = 0
         self._dropped = 0
@@ -95,7 +96,7 @@ class Scribe:
 
     def start(self) -> None:
         """Begin to write at every tick."""
-        self._start_ns = self._now_ns()
+        self._start_ns = time.process_time_ns()
         self._thread = thread = threading.Thread(
             target=self._run, name="page87-recorder", daemon=True
         )
@@ -132,7 +133,7 @@ class Scribe:
         """How long until the next tick."""
         if self._tick_s < _PACED_FROM_S:
             return self._tick_s
-        earned_ns = self._now_ns() - self._start_ns
+        earned_ns = time.process_time_ns() - self._start_ns
         spent_ns = self._cpu_ns - self._captures_cpu_ns - _ALLOWANCE_NS
         owed_s = (spent_ns / _SHARE - earned_ns) / 1e9
         return max(self._tick_s, min(owed_s, _LONGEST_PAUSE_S))

@@ -11,8 +11,7 @@ from diagnostics.recording.model import UnitHeap, UnitRow
 from diagnostics.recording.reader import FrameChange, RecordingReader
 
 FLOOR_BYTES = 16 * 1024
-"""What counts as alive at all. A block of the sampled engine stands for up to 8 KiB, so less than
-two of them may be chance."""
+"""What counts as alive at all: less may be a crumb, an entry in somebody's cache."""
 
 ALIVE_SHARE = 0.1
 """A unit counts as alive while it holds this part of its peak: what it built, not a crumb of it."""

@@ -1340,6 +1340,9 @@ coarsen(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 static PyObject *
 live_bytes(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
+    if (!heap.enabled) {
+        Py_RETURN_NONE;
+    }
     lock_heap();
     int64_t bytes = heap.alive.bytes;
     unlock_heap();
@@ -1406,7 +1409,7 @@ static PyMethodDef functions[] = {
      "The nodes from a number on: (parent, file, function, line); node 0 is the root."},
     {"samples", samples, METH_NOARGS,
      "The live samples: rows of int64 (address, size, weight, unit, node, birth_ns, thread)."},
-    {"live_bytes", live_bytes, METH_NOARGS, "The estimate of everything alive; for callbacks."},
+    {"live_bytes", live_bytes, METH_NOARGS, "The estimate of everything alive, for callbacks; None while nothing is sampled."},
     {"status", status, METH_NOARGS, "Rate, numbers of samples and nodes, totals, arenas, drops."},
     {NULL, NULL, 0, NULL},
 };

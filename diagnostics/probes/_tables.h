@@ -1,4 +1,4 @@
-/* Arrays that grow, and indexes into them. They live in libc's heap, so that a hook may use them. */
+/* Indexes into arrays. They live in libc's heap, so that a hook may use them. */
 
 #ifndef PAGE87_TABLES_H
 #define PAGE87_TABLES_H
@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+
+#include "_arrays.h"
 
 #define EMPTY UINT32_MAX /* an unused slot of an index */
 
@@ -20,40 +22,6 @@ typedef struct {
     size_t mask; /* number of slots - 1, a power of two - 1 */
     size_t used;
 } index_t;
-
-#define ARRAY(type)                                                                               \
-    struct {                                                                                      \
-        type *items;                                                                              \
-        size_t count;                                                                             \
-        size_t capacity;                                                                          \
-    }
-
-static bool
-grow_array(void **items, size_t *capacity, size_t count, size_t item_size)
-{
-    if (count < *capacity) {
-        return true;
-    }
-    size_t wanted = *capacity ? *capacity * 2 : 256;
-    void *grown = realloc(*items, wanted * item_size);
-    if (grown == NULL) {
-        return false;
-    }
-    *items = grown;
-    *capacity = wanted;
-    return true;
-}
-
-/* Room for one more item; false when libc has no memory left. */
-#define ROOM(array)                                                                               \
-    grow_array((void **)&(array).items, &(array).capacity, (array).count, sizeof *(array).items)
-
-#define DROP_ARRAY(array)                                                                         \
-    do {                                                                                          \
-        free((array).items);                                                                      \
-        (array).items = NULL;                                                                     \
-        (array).count = (array).capacity = 0;                                                     \
-    } while (0)
 
 static inline size_t
 hash_key(uint64_t a, uint64_t b)

@@ -33,8 +33,9 @@ class Session:
     """Whether a thread (by ``threading.get_ident()``) belongs to the workbench."""
     log: Callable[[LogLevel, str, str], None]
     """Leave a line (level, source, message) in the recording; callable from any thread."""
-    live_bytes: Callable[[], int | None] = lambda: None
-    """Live Python bytes, cheap enough for a collector's callback; None where nobody counts so."""
+    live_bytes: Callable[[], int | None] | None = None
+    """Live Python bytes, cheap enough for a collector's callback; None where nobody counts so, or
+    not just now."""
     unit_variable: ContextVar[int] = ContextVar("page87_no_unit", default=0)  # noqa: RUF009
     """The variable behind ``current_unit``, for a core that reads it without running Python."""
 
@@ -113,15 +114,17 @@ class Budget:
     of the process's memory is not to be counted as the loader's.
 
     A measurement is due when everything spent so far, and half as much again as the last one took,
-    fits into ``share`` of the time since the budget was made. (The costs of a snapshot grow with a
-    leak, so the next is taken to be dearer than the last.) The first is always due.
+    fits into ``share`` of the CPU time that the process used since the budget was made. (The costs
+    of a snapshot grow with a leak, so the next is taken to be dearer than the last.) The first is
+    taken to cost ``first_ns``.
     """
 
     def __init__(
         self,
         share: float,
-        clock: Callable[[], int] = time.monotonic_ns,
+        clock: Callable[[], int] = time.process_time_ns,
         set_aside: Callable[[], AbstractContextManager[None]] = nullcontext,
+        first_ns: int = 0,
     ) -> None:
         if not 0 < share <= 1:
             raise ValueError("share is a part of the run, above 0 and up to 1")
@@ -129,7 +132,7 @@ class Budget:
         self._clock = clock
         self._set_aside = set_aside
         self._start_ns = clock()
-        self._last_ns = 0
+        self._last_ns = first_ns
         self.spent_ns = 0
 
     def is_due(self) -> bool:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from diagnostics.probes.resident import PeakMeter, Resident
 from diagnostics.recording.model import UnitPeak
+
+_STILL_TRUE_NS = 100_000
+"""A reading of a moment ago serves again: in a loop one unit's end is the next one's start."""
 
 
 @dataclass(slots=True)
@@ -31,10 +35,11 @@ class PeakBook:
         self._open: dict[int, _Open] = {}
         self._ended: list[UnitPeak] = []
         self._aside: Resident | None = None
+        self._seen_at_end: tuple[int, Resident] | None = None
 
     def start(self, unit: int) -> None:
         with self._lock:
-            seen = self._fold()
+            seen = self._just_seen() or self._fold()
             self._meter.reset()
             self._open[unit] = _Open(seen.now, seen.now)
 
@@ -44,6 +49,14 @@ class PeakBook:
             ended = self._open.pop(unit, None)
             if ended is not None:
                 self._ended.append(self._row(unit, ended, seen))
+            # Units that go on want to know what the meter says before it is reset.
+            self._seen_at_end = None if self._open else (time.monotonic_ns(), seen)
+
+    def _just_seen(self) -> Resident | None:
+        at_end, self._seen_at_end = self._seen_at_end, None
+        if at_end is None or time.monotonic_ns() - at_end[0] > _STILL_TRUE_NS:
+            return None
+        return at_end[1]
 
     @contextmanager
     def set_aside(self) -> Iterator[None]:

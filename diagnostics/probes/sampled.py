@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, cast
 
 from diagnostics.probes.base import BaseProbe, Budget, ProbeMissingError, Session
 from diagnostics.probes.own import is_hosted, is_own_file, is_standard_library
@@ -27,22 +28,22 @@ if TYPE_CHECKING:
 FIRST_RATE = 512
 """Mean gap between two picks in bytes, to start with: the finer, the more exact and the dearer."""
 
-_COARSEST_FOR_PACE = 8192
+_COARSEST_FOR_PACE = 32768
 """Pace alone does not make it coarser than this: a burst at the start is not the whole run."""
 
 MOST_SAMPLES = 250_000
 MOST_FRAMES = 64
-_MOST_PICKS_PER_S = 40_000
-"""A pick costs about a quarter of a microsecond, so this many take some 1 % of one core."""
+_MOST_PICKS_PER_S = 5_000
+"""Of the process's CPU time: a pick costs about a microsecond, so these take some 0.5 % of it."""
 
-_JUDGED_EVERY_NS = 100_000_000
-"""Less says little about pace: a tick may come early, as the last one of a run does."""
+_JUDGED_EVERY_NS = 50_000_000
+"""Of CPU time. Less says little about pace: the last tick of a run comes early, for one."""
 
 _OWN = -1
 """Stands for the site of what the workbench allocates itself."""
 
 _FREE_PICKS = 200_000
-"""So many in all may come at any pace: they take some 50 ms, and short runs stay exact."""
+"""So many in all may come at any pace: they take some 200 ms, and short runs stay exact."""
 
 _SHOWN_FROM_BYTES = 8 * 1024
 _SOURCE_EVERY_NS = 1_000_000_000
@@ -55,9 +56,9 @@ class SampledEngine(BaseProbe):
     """Every live Python block as an estimate, by birth unit and by full allocation stack.
 
     An estimate of *B* bytes that consist of blocks smaller than the rate has a standard error of
-    ``sqrt(rate * B)``. The rate starts at 512 bytes and doubles, up to 8 KiB, while the run
-    allocates so fast that the picks would cost more than about 1 %, and beyond that when more than
-    250,000 samples are alive; the estimates stay unbiased.
+    ``sqrt(rate * B)``. The rate starts at 512 bytes and doubles, up to 32 KiB, while the run
+    allocates so fast that the picks would cost more than some 0.5 % of its CPU time, and beyond
+    that when more than 250,000 samples are alive; the estimates stay unbiased.
 
     ``start`` raises ``ProbeMissingError`` where the core was not built.
     """
@@ -84,7 +85,8 @@ class SampledEngine(BaseProbe):
         self._source = SourceIndex()
         self._family = ThreadFamily(lambda: self._core.mark_thread(True))
         self._points = 0
-        self._judged_ns = 0
+        self._judged_ns = 0  # in CPU time of the process
+        self._cpu_start_ns = 0
         self._marked = False
         self._stopped = False
         self._counts = self._keeps_counting = False
@@ -108,6 +110,7 @@ class SampledEngine(BaseProbe):
             self._seed,
         )
         self._arenas_before = _heap.status()["arena_bytes"]
+        self._cpu_start_ns = time.process_time_ns()
         self._counts = True
         if self._hosted:  # beside a server: only this thread, and those that it will start, count
             _heap.mark_thread(True)
@@ -117,7 +120,7 @@ class SampledEngine(BaseProbe):
         if not self._stopped:
             self._see_to_the_hooks()
             self._collect()
-            self._keep_pace(t_ns)
+            self._keep_pace(time.process_time_ns() - self._cpu_start_ns)
         self._write(writer, t_ns)
 
     def stop(self) -> None:
@@ -137,9 +140,15 @@ class SampledEngine(BaseProbe):
         arenas = status["arena_bytes"] - self._arenas_before
         return status["live_bytes"], status["small_bytes"], arenas
 
-    def fast_live_bytes(self) -> int | None:
-        """Live Python bytes, the workbench's own included; takes a fraction of a microsecond."""
-        return self._core.live_bytes() if self._counts else None
+    @property
+    def fast_live_bytes(self) -> Callable[[], int | None] | None:
+        """A function in C that tells live Python bytes, the workbench's own included, in a fraction
+        of a microsecond; it says None while the engine does not run."""
+        try:
+            from diagnostics.probes import _heap
+        except ImportError:
+            return None
+        return cast("Callable[[], int | None]", _heap.live_bytes)
 
     def retained_bytes(self, leave_out: Iterable[int]) -> int:
         """Live bytes born in any unit at the last tick, but for those of some units."""
@@ -191,14 +200,14 @@ class SampledEngine(BaseProbe):
         self._nodes += core.nodes(len(self._nodes))
         self._status = core.status()
 
-    def _keep_pace(self, t_ns: int) -> None:
-        if t_ns - self._judged_ns < _JUDGED_EVERY_NS:
+    def _keep_pace(self, cpu_ns: int) -> None:
+        if cpu_ns - self._judged_ns < _JUDGED_EVERY_NS:
             return
-        pace = (self._status["points"] - self._points) / ((t_ns - self._judged_ns) / 1e9)
-        self._points, self._judged_ns = self._status["points"], t_ns
+        pace = (self._status["points"] - self._points) / ((cpu_ns - self._judged_ns) / 1e9)
+        self._points, self._judged_ns = self._status["points"], cpu_ns
         rate = self._status["rate"]
         # A burst between quiet stretches costs little, and finer samples are worth that.
-        if self._points <= _FREE_PICKS + _MOST_PICKS_PER_S * t_ns / 1e9:
+        if self._points <= _FREE_PICKS + _MOST_PICKS_PER_S * cpu_ns / 1e9:
             return
         while pace > _MOST_PICKS_PER_S and rate < _COARSEST_FOR_PACE:
             self._core.coarsen()

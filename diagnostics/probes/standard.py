@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     from diagnostics.holders.sources import SuspectSource
 
 _SNAPSHOT_SHARE = 0.05
-"""Snapshots of the exact engine and type counts together may take this share of the run."""
+"""Snapshots of the exact engine and type counts together may take this share of the CPU time."""
 
-_TYPES_SHARE = 0.005
+_TYPES_SHARE = 0.002
 """Type counts alone, beside an engine that takes no snapshots."""
 
-_CAPTURE_SHARE = 0.02
+_CAPTURE_SHARE = 0.01
+"""Captures because retention grew; the others are taken whatever they cost."""
+
+_FIRST_CAPTURE_NS = 100_000_000
+"""So long takes a look at a heap of some 100,000 objects: a shorter run does without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +47,10 @@ class ProbeSet:
         """The engine, if it knows the birth unit of what lives."""
         return self.engine if isinstance(self.engine, SampledEngine) else None
 
-    def live_bytes(self) -> int | None:
-        """Live Python bytes, fast enough for a collector's callback."""
-        return self.sampled.fast_live_bytes() if self.sampled is not None else None
+    @property
+    def live_bytes(self) -> Callable[[], int | None] | None:
+        """Tells live Python bytes fast enough for a collector's callback, where anything does."""
+        return self.sampled.fast_live_bytes if self.sampled is not None else None
 
 
 def standard_probes(
@@ -83,6 +88,6 @@ def standard_probes(
         probes,
         engine,
         ledger,
-        Budget(_CAPTURE_SHARE, set_aside=process.set_aside),
+        Budget(_CAPTURE_SHARE, set_aside=process.set_aside, first_ns=_FIRST_CAPTURE_NS),
         types.growth_source if types is not None else None,
     )

@@ -1,8 +1,10 @@
 """Collections are timed, told apart and counted, against garbage of a known size."""
 
 import gc
+import sys
 import threading
 import time
+from contextvars import ContextVar
 
 import pytest
 
@@ -52,7 +54,15 @@ def own_threads():
 
 
 @pytest.fixture
-def probe(own_threads):
+def heap():
+    """What the heap's size is said to be, one reading after the other; None where it is empty."""
+    return []
+
+
+@pytest.fixture(params=["in C", "in Python"])
+def probe(own_threads, heap, monkeypatch, request):
+    if request.param == "in Python":  # as where there was no compiler
+        monkeypatch.setitem(sys.modules, "diagnostics.probes._pauses", None)
     probe = GcProbe()
     start = time.monotonic_ns()
     probe.start(
@@ -61,6 +71,8 @@ def probe(own_threads):
             lambda: 87,
             own_threads.__contains__,
             lambda *line: None,
+            lambda: heap.pop(0) if heap else None,
+            unit_variable=ContextVar("unit", default=87),
         )
     )
     yield probe
@@ -71,6 +83,24 @@ def written(probe, t_ns=1):
     rows = Rows()
     probe.tick(rows, t_ns)
     return rows
+
+
+def test_the_heap_before_and_after_is_kept(quiet, probe, heap):
+    heap += [1_000, 400, 900, 850, 860, 60]
+    gc.collect(2)
+    gc.collect(0)
+    gc.collect(0)
+    rows = written(probe)
+    (event,), (young,) = rows.events, rows.summaries
+    assert (event.heap_before, event.heap_after) == (1_000, 400)
+    assert young.freed == (900 - 850) + (860 - 60)
+
+
+def test_a_sum_with_an_unknown_part_is_unknown(quiet, probe, heap):
+    heap += [900, 850, 860, None]
+    gc.collect(0)
+    gc.collect(0)
+    assert [one.freed for one in written(probe).summaries] == [None]
 
 
 def test_a_full_collection_is_an_event_with_its_exact_count(quiet, probe):
@@ -129,9 +159,9 @@ def test_the_workbench_own_collections_are_marked_or_left_out(quiet, probe, own_
 
 def test_a_collection_that_began_before_the_probe_is_dropped_and_counted(probe):
     info = {"generation": 2, "collected": 3, "uncollectable": 0}
-    probe._collecting("stop", info)
-    assert probe.dropped == 1
+    gc.callbacks[-1]("stop", info)
     assert written(probe).events == []
+    assert probe.dropped == 1
 
 
 def test_nothing_is_lost_while_the_recorder_drains(quiet, probe):
@@ -155,7 +185,7 @@ def test_nothing_is_lost_while_the_recorder_drains(quiet, probe):
 
 
 def test_stop_leaves_the_interpreter_as_it_was(probe):
-    assert probe._collecting in gc.callbacks
+    callbacks = list(gc.callbacks)
     probe.stop()
-    assert probe._collecting not in gc.callbacks
+    assert gc.callbacks == callbacks[:-1]
     probe.stop()
