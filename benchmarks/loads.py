@@ -87,7 +87,7 @@ def allocation_only(size: int) -> Iterator[object]:
 
 
 class Load(NamedTuple):
-    """A load and its two sizes: long enough (some 12 s) to show what stays of an overhead, and
+    """A load and its two sizes: long enough (some 20 s) to show what stays of an overhead, and
     short enough for what makes it fifty times slower."""
 
     pages: Callable[[int], Iterator[object]]
@@ -98,11 +98,11 @@ class Load(NamedTuple):
 LEAK = "a minute of pages never closed"
 
 LOADS: dict[str, Load] = {
-    "pypdf": Load(pypdf, 8, 1),
+    "pypdf": Load(pypdf, 12, 1),
     "pdfplumber": Load(pdfplumber, 8, 1),
-    "python-docx": Load(python_docx, 32, 2),
-    "markdown-it-py": Load(markdown_it, 48, 2),
-    "JSON parsing": Load(json_parsing, 40, 2),
-    "allocation only": Load(allocation_only, 14, 1),
+    "python-docx": Load(python_docx, 96, 2),
+    "markdown-it-py": Load(markdown_it, 90, 2),
+    "JSON parsing": Load(json_parsing, 50, 2),
+    "allocation only": Load(allocation_only, 60, 1),
 }
 ALL_LOADS = {**LOADS, LEAK: Load(minute_of_leak, 1, 1)}

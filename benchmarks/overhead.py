@@ -1,9 +1,8 @@
 """What it costs to record, beside what peers cost: python -m benchmarks.overhead [--write]
 
-Every run is a process of its own. Of the long loads a recorded run stands between two bare ones and
-is compared with their mean, so that a machine that grows slower slows both; the two bare runs
-compared with each other say how much of a difference is noise. --write puts the tables into
-docs/benchmarks.md.
+Every run is a process of its own. A long load runs bare and recorded at the same time on one and
+the same core, so that whatever else the machine does slows both; two bare runs treated in the same
+way say how much of a difference is noise. --write puts the tables into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import tempfile
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +28,6 @@ from benchmarks.loads import LEAK, LOADS
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
 BARE, OURS = "bare", "page87 sampled"
-AFTER = "bare again"
 PEERS = (
     "page87 exact, 1 frame",
     "page87 exact, 10 frames",
@@ -39,6 +38,7 @@ PEERS = (
     "memory_profiler lines",
 )
 _POLL_S = 0.005
+_NO_CACHE = "PYTHONDONTWRITEBYTECODE"
 
 _HEAD = """# What it costs to record
 
@@ -46,9 +46,12 @@ _HEAD = """# What it costs to record
 
 _BESIDE = """## Beside the peers, on shorter loads
 
-A recording takes about a tenth of a second to begin and to end, which counts for more here."""
+One run after the other here. A recording takes about a tenth of a second to begin and to end, which
+counts for more in a short one."""
 
 Runs = dict[tuple[str, str], list["Run"]]
+Pairs = dict[tuple[str, str], list[tuple["Run", "Run"]]]
+"""By load and variant: a bare run and one under the variant."""
 
 
 class Run(NamedTuple):
@@ -64,27 +67,76 @@ class Run(NamedTuple):
         return self.cpu_s - self.start_s - self.end_s
 
 
-def measure(load: str, size: int, variant: str) -> Run:
-    """One run; its peak is the highest resident set seen every 5 ms from outside."""
-    with tempfile.TemporaryDirectory(prefix="page87-bench-") as folder:
-        process = subprocess.Popen(
+class Worker:
+    """One run in a process of its own, ready to begin; pinned to a core if one is given."""
+
+    def __init__(self, load: str, size: int, variant: str, folder: str, core: int | None) -> None:
+        self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", load, str(size), variant, folder],
             cwd=ROOT,
+            # As installed packages are: compiled once, not in every process.
+            env={key: value for key, value in os.environ.items() if key != _NO_CACHE},
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert process.stdout is not None
-        if process.stdout.readline().strip() != "ready":
+        if core is not None:
+            os.sched_setaffinity(self._process.pid, {core})
+        if self._said() != "ready":
             raise RuntimeError(f"{load} under {variant} did not start")
-        over = threading.Event()
-        peak = [0]
-        watcher = threading.Thread(target=_watch, args=(process.pid, over, peak))
-        watcher.start()
-        said = json.loads(process.stdout.readline())
-        over.set()
-        watcher.join()
-        process.wait()
-    return Run(said["cpu_s"], said["start_s"], said["end_s"], peak[0], said["capture_bytes"])
+
+    def begin(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write("begin\n")
+        self._process.stdin.flush()
+        self._over = threading.Event()
+        self._peak = [0]
+        self._watcher = threading.Thread(
+            target=_watch, args=(self._process.pid, self._over, self._peak)
+        )
+        self._watcher.start()
+
+    def result(self) -> Run:
+        """Its peak is the highest resident set seen every 5 ms from outside."""
+        said = json.loads(self._said())
+        self._over.set()
+        self._watcher.join()
+        self._process.communicate()
+        return Run(
+            said["cpu_s"], said["start_s"], said["end_s"], self._peak[0], said["capture_bytes"]
+        )
+
+    def _said(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+def measure(load: str, size: int, variant: str) -> Run:
+    """One run with the machine to itself."""
+    with tempfile.TemporaryDirectory(prefix="page87-bench-") as folder:
+        worker = Worker(load, size, variant, folder, None)
+        worker.begin()
+        return worker.result()
+
+
+def measure_pair(load: str, size: int, variants: tuple[str, str]) -> tuple[Run, Run]:
+    """Two runs at the same time, on one core where the system can pin them to it."""
+    core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else None
+    with ExitStack() as folders:
+        workers = [
+            Worker(
+                load,
+                size,
+                variant,
+                folders.enter_context(tempfile.TemporaryDirectory(prefix="page87-bench-")),
+                core,
+            )
+            for variant in variants
+        ]
+        for worker in workers:
+            worker.begin()
+        first, second = (worker.result() for worker in workers)
+    return first, second
 
 
 def _watch(pid: int, over: threading.Event, peak: list[int]) -> None:
@@ -97,16 +149,19 @@ def _watch(pid: int, over: threading.Event, peak: list[int]) -> None:
             return
 
 
-def long_runs(rounds: int) -> Runs:
-    """The long loads: bare, recorded, bare again."""
-    runs: Runs = defaultdict(list)
+def long_runs(rounds: int) -> Pairs:
+    """The long loads in pairs: bare beside recorded, and once bare beside bare."""
+    pairs: Pairs = defaultdict(list)
     for turn in range(rounds):
         for load, (_pages, size, _short) in LOADS.items():
-            for variant in (BARE, OURS, AFTER):
-                asked = OURS if variant == OURS else BARE
-                runs[load, variant].append(measure(load, size, asked))
+            for variant in (OURS, BARE) if turn == 0 else (OURS,):
+                if turn % 2:
+                    other, bare = measure_pair(load, size, (variant, BARE))
+                else:
+                    bare, other = measure_pair(load, size, (BARE, variant))
+                pairs[load, variant].append((bare, other))
             print(f"{turn + 1}/{rounds} {load}", file=sys.stderr, flush=True)
-    return runs
+    return pairs
 
 
 def short_runs(rounds: int) -> Runs:
@@ -120,25 +175,24 @@ def short_runs(rounds: int) -> Runs:
     return runs
 
 
-def long_table(runs: Runs) -> Iterator[str]:
+def long_table(pairs: Pairs) -> Iterator[str]:
     """The figures of the long loads as Markdown."""
     yield (
-        "| load | bare | bare again | recorded | while it runs | start | end | peak RSS more"
+        "| load | bare | bare beside bare | recorded | while it runs | start | end | peak RSS more"
         " | capture | n |"
     )
     yield "|---|---|---|---|---|---|---|---|---|---|"
     for load in LOADS:
-        before, own, after = (runs[load, variant] for variant in (BARE, OURS, AFTER))
-        bare_s = [(a.cpu_s + b.cpu_s) / 2 for a, b in zip(before, after, strict=True)]
-        noise = [b.cpu_s / a.cpu_s for a, b in zip(before, after, strict=True)]
-        whole = [run.cpu_s / bare for run, bare in zip(own, bare_s, strict=True)]
-        during = [run.during_s / bare for run, bare in zip(own, bare_s, strict=True)]
-        bare_peak = statistics.median(run.peak_bytes for run in (*before, *after))
+        bares, own = zip(*pairs[load, OURS], strict=True)
+        noise = [b.cpu_s / a.cpu_s for a, b in pairs[load, BARE]]
+        whole = [run.cpu_s / bare.cpu_s for bare, run in pairs[load, OURS]]
+        during = [run.during_s / bare.cpu_s for bare, run in pairs[load, OURS]]
+        bare_peak = statistics.median(run.peak_bytes for run in bares)
         peak = statistics.median(run.peak_bytes for run in own)
         columns = (
             load,
-            f"{statistics.median(bare_s):.2f} s, {bare_peak / 1e6:.0f} MB",
-            _spread(noise),
+            f"{statistics.median(run.cpu_s for run in bares):.1f} s, {bare_peak / 1e6:.0f} MB",
+            _spread(noise) if len(noise) > 1 else f"{noise[0]:.2f}",
             _spread(whole),
             _spread(during),
             f"{statistics.median(run.start_s for run in own):.2f} s",
@@ -184,16 +238,16 @@ def _row(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7, help="of the long loads")
+    parser.add_argument("--rounds", type=int, default=5, help="of the long loads")
     parser.add_argument("--peers", type=int, default=1, help="rounds of the short loads")
     parser.add_argument("--write", action="store_true", help=f"into {PAGE.relative_to(ROOT)}")
     chosen = parser.parse_args()
     about = (
         f"Measured on {date.today()}: Python {platform.python_version()}, {platform.system()},"
         f" {os.cpu_count()} cores. CPU is of the whole process: recorder thread, start and end of"
-        " the recording included. Ratios are of neighbouring runs: the median, and the lowest and"
-        " the highest. *Start* and *end* are paid once for a recording; at the end stands the look"
-        " at who holds what is left, whose time grows with the heap."
+        " the recording included. Ratios are of runs at the same time on the same core: the median,"
+        " and the lowest and the highest. *Start* and *end* are paid once for a recording; at the"
+        " end stands the look at who holds what is left, whose time grows with the heap."
     )
     parts = [_HEAD, about]
     if chosen.rounds:

@@ -1,7 +1,8 @@
 """One measured run in a fresh process: python -m benchmarks.worker LOAD SIZE VARIANT FOLDER
 
-Prints one JSON object: the CPU seconds of the whole process (all threads) for the load with the
-start and the end of the recording, the seconds of these two, and the size of the capture.
+Says "ready", waits for a line, and prints one JSON object: the CPU seconds of the whole process
+(all threads) for the load with the start and the end of the recording, the seconds of these two,
+and the size of the capture.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ def main() -> None:
     else:
         watcher = observed(variant, capture)
     print("ready", flush=True)
+    sys.stdin.readline()
     start = time.process_time()
     with watcher:
         started = time.process_time()

@@ -13,24 +13,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from diagnostics.captures import Captures
+from diagnostics.ending import Ending
 from diagnostics.errors import RecorderBusyError, UsageError
-from diagnostics.outcomes import outcome_of
 from diagnostics.probes.base import Session
 from diagnostics.probes.crew import ProbeCrew
 from diagnostics.recording.liveness import writer_identity
 from diagnostics.recording.model import LogLevel, Outcome, SettlementStep
 from diagnostics.recording.places import new_path
-from diagnostics.recording.texts import message_of
 from diagnostics.recording.writer import RecordingWriter
-from diagnostics.scribe import Scribe, complain, guarded
+from diagnostics.scribe import Scribe, guarded
 from diagnostics.settings import (
     checked_frames,
     checked_lines,
@@ -40,7 +37,7 @@ from diagnostics.settings import (
     checked_text,
     checked_tick,
 )
-from diagnostics.settlement import Release, Settlement, without_collections
+from diagnostics.settlement import Release
 from diagnostics.units import UnitBook, activate, current_unit, unit_variable
 from diagnostics.version import __version__
 
@@ -124,8 +121,7 @@ class Recorder:
         self._is_workbench_thread = is_workbench_thread
         self._settling: int | None = None
         self._started = False
-        self._outcome: Outcome | None = None
-        self._ending = threading.RLock()  # a signal handler may stop what is just being stopped
+        self._end_lock = threading.RLock()  # a signal handler may stop what is just being stopped
 
     # -- start and stop --------------------------------------------------------------------------
 
@@ -214,58 +210,15 @@ class Recorder:
                 "This recorder records nothing in this process.",
                 "Call start() first, in the process that calls stop().",
             )
-        with self._ending:
-            if self._outcome is None:
-                self._end(error, release)
-            return cast(Outcome, self._outcome)
-
-    def _end(self, error: BaseException | None, release: Release | None) -> None:
-        """Take every step of the end, whatever the steps before it raise."""
         global _active
-        activate(None)
-        self._outcome = outcome_of(error, self.now_ns(), self.book.last_index)
-        settles, engine = self._settings["settle"], self._probes.engine
-        raised: list[BaseException] = []
-
-        def take(step: Callable[[], object], log: Log = self.log) -> None:
-            problem = guarded(step, log)
-            if problem is not None:
-                raised.append(problem)
-
-        try:
-            # What the end itself allocates must not set off a collection: what the program has
-            # left to its collector is the settlement's to measure.
-            with without_collections() if settles else nullcontext():
-                take(lambda: self.book.close(error))
-                if self._captures is not None:
-                    take(self._captures.take_last)
-                if settles and engine is not None:
-                    take(engine.keep_counting)
-                take(self._crew.stop)
-                take(self._scribe.end)
-                take(self._scribe.end)  # an interrupt may have ended the wait for the other writer
-                take(self._scribe.write_last)  # the pictures show what the run holds at its end
-                take(self._scribe.write_entries)  # of which an interrupt may have left some
-                if settles:
-                    let_go = functools.partial(take, release) if release is not None else None
-                    take(lambda: self._let_go(let_go))
-            self._outcome = replace(self._outcome, t_ns=self.now_ns())
-            self._close(self._outcome)
-            if release is not None and not settles:
-                take(release, lambda _level, _source, text: complain(text))
-        finally:
-            _active = None
-            if self._captures is not None:
-                self._captures.end_signal()  # until here it would have ended the program
-        if raised:
-            raise raised.pop(0)
-
-    def _close(self, outcome: Outcome) -> None:
-        try:
-            self._scribe.close(outcome)
-        except Exception as problem:  # noqa: BLE001 - the run has its own end, whatever ours is
-            what = message_of(problem)
-            complain(f"the end of {self.path} is missing ({what}); what came before is kept.")
+        with self._end_lock:
+            if self._ending.outcome is None:
+                activate(None)
+                try:
+                    self._ending.end(error, release, self._settings["settle"])
+                finally:
+                    _active = None
+            return cast(Outcome, self._ending.outcome)
 
     # -- the settlement --------------------------------------------------------------------------
 
@@ -276,44 +229,13 @@ class Recorder:
         Raises ``UsageError`` for a recorder that records nothing here.
         """
         self._check_running("settle")
-        with self._ending:
+        with self._end_lock:
             self._scribe.flush()  # what was collected until now is the program's own doing
             self._settling = threading.get_ident()
             try:
-                steps = list(self._settlement().steps())
-                self._next_step += len(steps)
-                self._scribe.leave(lambda writer: writer.put_settlement(steps))
-                self._scribe.flush()
+                return self._ending.settle()
             finally:
                 self._settling = None
-        return steps
-
-    def _let_go(self, release: Release | None) -> None:
-        """The settlement at the end of a run. The recorder thread is gone, so this one writes."""
-        try:
-            for step in self._settlement().steps(release):
-                self._scribe.leave(functools.partial(_put_step, step))
-                self._scribe.write_entries()
-            reading = self._probes.ledger.look()  # where what is left lies
-            if reading is not None:
-                self._scribe.leave(lambda writer: writer.put_ledger(reading))
-                self._scribe.write_entries()
-        finally:
-            if self._probes.engine is not None:
-                self._probes.engine.stop_counting()
-
-    def _settlement(self) -> Settlement:
-        return Settlement(
-            self.now_ns,
-            self._live_python,
-            lambda text: self.log("info", "settlement", text),
-            self._next_step,
-        )
-
-    def _live_python(self) -> int | None:
-        engine = self._probes.engine
-        live = engine.live_bytes() if engine is not None else None
-        return None if live is None else live[0]
 
     # -- captures --------------------------------------------------------------------------------
 
@@ -352,7 +274,7 @@ class Recorder:
             ) from None
 
     def _check_running(self, call: str) -> None:
-        if not self.is_started or self._outcome is not None:
+        if not self.is_started or self._ending.outcome is not None:
             raise UsageError(
                 "This recorder records nothing in this process.",
                 f"Call {call}() between start() and stop(), in the process that called start().",
@@ -418,10 +340,11 @@ class Recorder:
                 self._scribe, self.book, self.now_ns, self._is_own_thread, probes.capture_budget
             )
             self._captures.follow(probes.sampled, probes.growth_source)
+        self._ending = Ending(
+            self.now_ns, self.log, self._scribe, self.book, probes, self._crew, self._captures
+        )
         self._settling = None
-        self._next_step = 1
         self._started = False
-        self._outcome = None
 
     def _start_thread(self) -> None:
         try:
@@ -450,7 +373,7 @@ class Recorder:
 
     def abandon(self) -> None:
         """In a forked child: undo the hooks, and never touch the parent's file."""
-        self._ending = threading.RLock()  # another thread of the parent may have held the old one
+        self._end_lock = threading.RLock()  # another thread of the parent may have held the old one
         self._crew.abandon()
         if self._captures is not None:
             self._captures.end_signal()
@@ -465,10 +388,6 @@ def capture() -> bool:
     """
     recorder = _active
     return recorder is not None and recorder.capture()
-
-
-def _put_step(step: SettlementStep, writer: RecordingWriter) -> None:
-    writer.put_settlement([step])
 
 
 @atexit.register

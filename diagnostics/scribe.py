@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from diagnostics.probes.crew import ProbeCrew
@@ -74,6 +75,11 @@ class Scribe:
     def open(self, writer: RecordingWriter) -> None:
         """Write into this file from now on."""
         self._writer = writer
+
+    @property
+    def path(self) -> Path:
+        """The recording's file."""
+        return self._writer.path
 
     def leave(self, entry: Entry) -> None:
         """Have something written at the next tick; callable from any thread."""
@@ -273,7 +279,7 @@ class Scribe:
             self._writer.put_meta({"cut_off": {"t_ns": t_ns, "reason": str(problem)}})
             self._writer.commit()
         except Exception:  # noqa: BLE001 - not even the last word: say it on the screen
-            complain(f"{self._writer.path} ends here ({problem}); the run goes on.")
+            complain(f"{self.path} ends here ({problem}); the run goes on.")
         self._crew.stop()
 
     def abandon(self) -> None:

@@ -78,10 +78,10 @@ class Batch:
     def _insert(self, lines: str, payloads: bytes) -> None:
         self._db.execute(
             "INSERT INTO batch SELECT json_extract(value, '$[0]'), value,"
-            " CASE json_extract(value, '$[0]') WHEN ?3"
-            " THEN substr(?2, json_extract(value, '$[5]'), json_extract(value, '$[6]')) END"
-            " FROM json_each(?1)",
-            (lines, payloads, self._numbers[FRAMES]),
+            " CASE json_extract(value, '$[0]') WHEN :frames"
+            " THEN substr(:payloads, json_extract(value, '$[5]'), json_extract(value, '$[6]')) END"
+            " FROM json_each(:lines)",
+            {"lines": lines, "payloads": payloads, "frames": self._numbers[FRAMES]},
         )
 
     def _send(self, table: str, columns: str, values: Iterable[str]) -> None:
