@@ -23,12 +23,14 @@ _ONCE = frozenset({"peak", "open"})
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """``at_peak`` and ``at_end`` split RSS where it was highest and before anything was let go;
-    None without readings, as is ``settlement`` where nothing was let go of."""
+    """``at_peak``, ``at_end`` and ``after_settlement`` split RSS where it was highest, before
+    anything was let go of, and after all was; None without readings, as the latter and
+    ``settlement`` are where nothing was let go of at the run's end."""
 
     judgement: Judgement
     at_peak: LedgerParts | None
     at_end: LedgerParts | None
+    after_settlement: LedgerParts | None
     settlement: SettlementReport | None
 
 
@@ -117,6 +119,7 @@ class LedgerMomentInfo(TypedDict):
 class LedgerInfo(TypedDict):
     at_peak: LedgerMomentInfo | None
     at_end: LedgerMomentInfo | None
+    after_settlement: LedgerMomentInfo | None
 
 
 class SettlementInfo(TypedDict):
@@ -143,22 +146,23 @@ def explain(reader: RecordingReader) -> Explanation:
 
     Raises ``RecordingError`` on a damaged file.
     """
-    ledger = LiveLedger()
-    ledger.feed(reader)
     settlement = last_settlement(reader)
-    at_end = _before_letting_go(reader, ledger, settlement)
-    return Explanation(judge(reader), ledger.peak(), at_end, settlement)
+    ledger, after = LiveLedger(), None
+    if settlement is None or not _settles(reader):
+        ledger.feed(reader)
+        at_end = ledger.end()
+    else:
+        ledger.feed(reader, until_ns=settlement.steps[0].t_ns)
+        at_end = ledger.end()
+        ledger.feed(reader)
+        after = ledger.end()
+    return Explanation(judge(reader), ledger.peak(), at_end, after, settlement)
 
 
-def _before_letting_go(
-    reader: RecordingReader, ledger: LiveLedger, settlement: SettlementReport | None
-) -> LedgerParts | None:
-    """The last moment of the run itself: where its end settled, one more was read after that."""
+def _settles(reader: RecordingReader) -> bool:
+    """Whether the run's end settled, and the ledger was read once more after that."""
     settings = reader.meta().get("settings")
-    settles = isinstance(settings, dict) and settings.get("settle") is True
-    if settlement is None or not settles:
-        return ledger.end()
-    return ledger.at(settlement.steps[0].t_ns)
+    return isinstance(settings, dict) and settings.get("settle") is True
 
 
 def explanation_json(explanation: Explanation) -> ExplanationInfo:
@@ -168,7 +172,11 @@ def explanation_json(explanation: Explanation) -> ExplanationInfo:
     return ExplanationInfo(
         verdict=cast(VerdictInfo, verdict),
         suspects=cast(list[SuspectInfo], suspects_json(judgement.suspects)),
-        ledger=LedgerInfo(at_peak=_moment(explanation.at_peak), at_end=_moment(explanation.at_end)),
+        ledger=LedgerInfo(
+            at_peak=_moment(explanation.at_peak),
+            at_end=_moment(explanation.at_end),
+            after_settlement=_moment(explanation.after_settlement),
+        ),
         settlement=[_step(step) for step in settlement.steps] if settlement else [],
     )
 

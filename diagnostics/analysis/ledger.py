@@ -199,11 +199,15 @@ class LiveLedger:
         self._rest_at_start: int | None = None
         self._engine: list[tuple[int, int]] = [(-1, 0)]  # t_ns, bytes of the engine's tables
 
-    def feed(self, reader: RecordingReader) -> None:
-        """Take in what the recording has gained since the last call."""
+    def feed(self, reader: RecordingReader, *, until_ns: int | None = None) -> None:
+        """Take in what the recording has gained since the last call, up to a moment if one is
+        given: ``end`` is the last reading at or before it then."""
         totals = reader.heap_totals(after_ns=self._engine[-1][0])
         self._engine += [(total.t_ns, total.engine_bytes) for total in totals]
-        self._take(reader.ledger(after_ns=self._rss.last_ns))
+        readings = reader.ledger(after_ns=self._rss.last_ns)
+        if until_ns is not None:
+            readings = [reading for reading in readings if reading.t_ns <= until_ns]
+        self._take(readings)
         del self._engine[:-1]
 
     def _take(self, readings: Iterable[LedgerReading]) -> None:

@@ -288,7 +288,7 @@ def test_the_ledger_is_read_once_more_when_everything_was_let_go_of(workshop):
 
     with RecordingReader(path) as reader:
         steps, readings = reader.settlement(), reader.ledger()
-        at_end = explain(reader).at_end
+        explanation = explain(reader)
         after = reader.outcome().t_ns
     before, last = readings[-2:]
     assert before.t_ns < steps[0].t_ns <= steps[-1].t_ns <= last.t_ns <= after
@@ -297,14 +297,17 @@ def test_the_ledger_is_read_once_more_when_everything_was_let_go_of(workshop):
     if last.python is not None and before.python is not None:
         assert (before.python - last.python) / MB == pytest.approx(40, abs=2)
     # The end of the run is before that: what it held is what it is judged by.
-    assert at_end.t_ns == before.t_ns
+    assert explanation.at_end.t_ns == before.t_ns
+    assert explanation.after_settlement.t_ns == last.t_ns
 
 
 def test_the_end_of_a_service_that_settled_on_the_way_is_its_last_reading(path):
     with record(path, engine="none", tick_s=5.0) as recorder:
         recorder.settle()
     with RecordingReader(path) as reader:
-        assert explain(reader).at_end.t_ns == reader.ledger()[-1].t_ns
+        explanation = explain(reader)
+        assert explanation.at_end.t_ns == reader.ledger()[-1].t_ns
+        assert explanation.after_settlement is None
 
 
 def test_settle_is_a_switch(path):

@@ -34,7 +34,7 @@ def test_the_json_form(summary, tmp_path):
     assert explained["verdict"]["kind"] == 14  # page 2, which took 100 MB and gave them back
     assert explained["verdict"]["bytes_per_unit"] is None
     assert explained["suspects"] == explained["settlement"] == []
-    assert explained["ledger"] == {"at_peak": None, "at_end": None}
+    assert explained["ledger"] == {"at_peak": None, "at_end": None, "after_settlement": None}
     assert found == {
         "format": 1,
         "recording": {
@@ -270,6 +270,7 @@ def test_the_explanation_of_a_leak(tmp_path):
     assert found["ledger"] == {
         "at_peak": moment(11.0, 90, python=10, native=30),
         "at_end": moment(21.0, 70, python=20, native=0),
+        "after_settlement": None,
     }
     assert found["settlement"] == [
         step("result released", rss=(70, 68), python=(20, 4), objects=300),
@@ -365,7 +366,7 @@ def test_a_leak_in_the_terminal(tmp_path):
     ]
     assert (
         """
-   19.0 MB in 100 LTPage, born in pages 1-20
+   19.0 MB in 100 blocks (LTPage), born in pages 1-20
     allocated in pdfplumber/page.py:412 in objects ← app/ingest.py:12 in load
       ← app/ingest.py:9 in main
     held by `pdf` (frame load_pages) → `.pages` list → `[3]` Page
@@ -426,7 +427,7 @@ def test_a_long_link_of_a_chain_breaks_between_words(tmp_path):
     text = summary_text(summary_of(tmp_path, LEAK.but(held=(held,))))
     assert (
         """
-  19.0 MB in 100 LTPage are held through `pdf`
+  19.0 MB in 100 blocks (LTPage) are held through `pdf`
     (frame Pipeline.of_the_invoices.<locals>.load_every_page) → `.pages` list
     → `[3]` Page → `._layout` LTPage
 """

@@ -229,6 +229,25 @@ def test_a_long_ledger_is_thinned_and_keeps_its_peak(tmp_path):
     assert live.end().t_ns == 1999 * S // 10
 
 
+def test_a_ledger_fed_up_to_a_moment_ends_with_the_last_reading_before_it(tmp_path):
+    path = tmp_path / "long.p87"
+    writer = RecordingWriter(path, {})
+    for tick in range(2000):
+        writer.put_ledger(replace(READING, t_ns=tick * S // 10, rss=100 * MB + tick))
+    writer.close()
+    live = LiveLedger(buckets=50)
+
+    with RecordingReader(path) as reader:
+        live.feed(reader, until_ns=1234 * S // 10 + 1)
+        before = live.end()
+        live.feed(reader)
+
+    # What is kept of the whole is too coarse to find it again.
+    assert before.rss == 100 * MB + 1234
+    assert live.at(1234 * S // 10 + 1).rss < before.rss
+    assert live.end().rss == 100 * MB + 1999
+
+
 def test_a_recording_without_a_ledger_has_no_moments(tmp_path):
     RecordingWriter(tmp_path / "old.p87", {}).close()
     live = fed(tmp_path / "old.p87")
