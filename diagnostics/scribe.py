@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from diagnostics.probes.crew import ProbeCrew
@@ -58,7 +60,8 @@ class Scribe:
         self._entries: deque[Entry] = deque()
         self._thread: threading.Thread | None = None
         self._over = threading.Event()
-        self._wake = threading.Event()
+        # Not an event: a signal's handler may come, and call, between any two steps of a call.
+        self._wake: SimpleQueue[None] = SimpleQueue()
         self._waiting: deque[threading.Event] = deque()
         self._cpu_ns = 0
         self._captures_cpu_ns = 0
@@ -111,7 +114,7 @@ class Scribe:
     def end(self) -> None:
         """End the thread; what is left is written by ``write_last``."""
         self._over.set()
-        self._wake.set()
+        self._wake.put(None)
         if self._thread is not None:
             self._thread.join()
 
@@ -119,21 +122,27 @@ class Scribe:
         """Let the recorder thread write what there is now, and wait for it."""
         done = threading.Event()
         self._waiting.append(done)
-        self._wake.set()
+        self._wake.put(None)
         while not done.wait(self._tick_s) and self._thread is not None:
             if not self._thread.is_alive():
                 return
 
     def _run(self) -> None:
         while not self._over.is_set():
-            self._wake.wait(self._pause_s())
-            self._wake.clear()
+            self._sleep()
             # Taken before the tick: who comes during it waits for the next.
             waiting = [self._waiting.popleft() for _ in range(len(self._waiting))]
             if not self._over.is_set():
                 self.write()
             for done in waiting:
                 done.set()
+
+    def _sleep(self) -> None:
+        """Until the next tick is due, or somebody wants one now."""
+        with contextlib.suppress(Empty):
+            self._wake.get(timeout=self._pause_s())
+            while True:  # one tick serves all who wait
+                self._wake.get_nowait()
 
     def _pause_s(self) -> float:
         """How long until the next tick."""
