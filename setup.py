@@ -1,7 +1,7 @@
 """The parts of the build that pyproject.toml cannot say.
 
-The C cores (the sampled heap engine, the scan of a capture, the collector's callback) are optional, and the wheel carries
-the workbench along.
+The C cores (the sampled heap engine, the scan of a capture, the collector's callback) are optional,
+and the wheel carries the workbench along.
 
 The app lives at the top of the checkout (app.py, pages/, sample_docs/), where a Streamlit user
 looks for it. In a wheel those names would land beside everybody's packages, so they travel inside

@@ -65,6 +65,14 @@ class Captures:
         is_own_thread: Callable[[int], bool],
         budget: Budget,
     ) -> None:
+        # Imported here: code that only carries unit marks must not pay for it, and a module that
+        # comes while units go on would set off collections among what they leave.
+        from diagnostics.holders.taking import Limits, take_capture
+
+        self._take_capture = take_capture
+        self._at_leisure = Limits()
+        self._in_haste = Limits(seconds=2.0)
+        self._in_passing = Limits(seconds=2.0, suspects=4, objects=4)
         self._scribe = scribe
         self._book = book
         self._now_ns = now_ns
@@ -116,9 +124,7 @@ class Captures:
         """Take one in the calling thread; None where nothing can be suspected here (no engine and
         no type counts). While another thread is taking one it waits for that; while its own is (a
         signal's handler asked for it) none is taken, and the log says so."""
-        from diagnostics.holders.taking import Limits
-
-        return self._take(reason, ended, Limits())
+        return self._take(reason, ended, self._at_leisure)
 
     def take_last(self) -> None:
         """At the end of a run, before its result is released: where units left something, or where
@@ -130,20 +136,18 @@ class Captures:
             self.take("end of the run", ended=True)
 
     def _look(self) -> None:
-        from diagnostics.holders.taking import Limits
-
         if self._rss_at_first == 0 and self._book.last_index > 1:
             self._rss_at_first = self._resident.read()
         asked, self._asked = self._asked, None
         if self._signal is not None and self._signal.has_come():
             asked = "signal"
         if asked is not None:
-            self._take(asked, False, Limits())
+            self._take(asked, False, self._at_leisure)
         elif self._limit.comes_near(self._now_ns()):
-            self._take("near the limit", False, Limits(seconds=2.0))
+            self._take("near the limit", False, self._in_haste)
         elif self._left_behind() >= self._next_growth and self._budget.is_due():
             self._next_growth = int(self._left_behind() * _GROWTH)
-            self._take("retention grew", False, Limits(seconds=2.0, suspects=4, objects=4))
+            self._take("retention grew", False, self._in_passing)
 
     def _left_behind(self) -> int:
         if self._retention is None:
@@ -153,8 +157,6 @@ class Captures:
         return self._retention.retained_bytes(self._book.running() | set(recent))
 
     def _take(self, reason: CaptureReason, ended: bool, limits: Limits) -> CaptureRows | None:
-        from diagnostics.holders.taking import take_capture
-
         source = self._source()
         if source is None:
             return None
@@ -168,7 +170,7 @@ class Captures:
             try:
                 with self._budget.measured():
                     self._number += 1
-                    rows = take_capture(
+                    rows = self._take_capture(
                         source,
                         number=self._number,
                         reason=reason,

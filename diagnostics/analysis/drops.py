@@ -1,19 +1,20 @@
 """Every drop of the heap, and what freed it: the collector or the reference count.
 
 A drop is a stretch of ticks over which the live Python bytes fall. What the collector freed in it
-is estimated from how many objects its collections freed and what an object of this program is
-worth. Standard library only: the command line uses it.
+is known where the heap was read at the start and the end of each collection; else it is estimated
+from how many objects the collections freed and what an object of this program is worth. Standard
+library only: the command line uses it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
-from diagnostics.recording.model import HeapTotal
+from diagnostics.recording.model import GcEvent, HeapTotal
 from diagnostics.recording.reader import RecordingReader
 
 Cause = Literal["collector", "reference count"]
@@ -29,8 +30,9 @@ _HALF = 0.5
 class Drop:
     """Live Python bytes fell from ``before`` to ``after`` between two ticks.
 
-    ``collected`` is the number of objects that collections freed in between. ``certain`` is false
-    where collections freed some, but cannot have freed all of it or may not have freed it at all.
+    ``collected`` is the number of objects that collections freed in between, ``freed`` the bytes
+    that went with them. Where those are estimated and may have had a part that the estimate does
+    not tell, ``certain`` is false.
     """
 
     start_ns: int
@@ -38,12 +40,21 @@ class Drop:
     before: int
     after: int
     collected: int
+    freed: int
     cause: Cause
     certain: bool
 
     @property
     def bytes(self) -> int:
         return self.before - self.after
+
+
+class Collected(NamedTuple):
+    """Collections that were over at ``t_ns``: objects freed, and bytes where they were counted."""
+
+    t_ns: int
+    objects: int
+    freed: int | None
 
 
 def heap_drops(reader: RecordingReader, floor: int = FLOOR_BYTES) -> list[Drop]:
@@ -53,15 +64,25 @@ def heap_drops(reader: RecordingReader, floor: int = FLOOR_BYTES) -> list[Drop]:
     )
 
 
-def collections(reader: RecordingReader) -> list[tuple[int, int]]:
-    """(when it was over, objects freed) of the collections of a run, in order of time.
+def collections(reader: RecordingReader) -> list[Collected]:
+    """The collections of a run, in order of time.
 
     Those without a row of their own are known by their tick. Collections in the workbench's own
     threads count: they free the program's objects as well as any other.
     """
-    found = [(row.t_ns + row.pause_ns, row.collected) for row in reader.gc_events()]
-    found += [(row.t_ns, row.collected) for row in reader.gc_summaries()]
-    return sorted(found)
+    found = [
+        Collected(row.t_ns + row.pause_ns, row.collected, freed_by(row))
+        for row in reader.gc_events()
+    ]
+    found += [Collected(row.t_ns, row.collected, row.freed) for row in reader.gc_summaries()]
+    return sorted(found, key=lambda row: row.t_ns)
+
+
+def freed_by(event: GcEvent) -> int | None:
+    """The live Python bytes that a collection gave back; None where nobody counted them."""
+    if event.heap_before is None or event.heap_after is None:
+        return None
+    return max(0, event.heap_before - event.heap_after)
 
 
 def bytes_per_object(reader: RecordingReader) -> float | None:
@@ -76,32 +97,48 @@ def bytes_per_object(reader: RecordingReader) -> float | None:
 
 def label_drops(
     totals: Sequence[HeapTotal],
-    collected: Iterable[tuple[int, int]],
+    collected: Sequence[Collected],
     per_object: float | None,
     *,
     floor: int = FLOOR_BYTES,
 ) -> list[Drop]:
     """The drops in ``totals``; ``collected`` as ``collections`` gives it, ``per_object`` as
     ``bytes_per_object`` (None takes a usual value of 1 kB)."""
-    moments = list(collected)
-    times = [t_ns for t_ns, _ in moments]
-    sums = [0, *accumulate(count for _, count in moments)]
-    worth = _USUAL_BYTES if per_object is None else per_object
+    times = [row.t_ns for row in collected]
     drops: list[Drop] = []
     for first, last in _falls(totals):
-        size = first.bytes - last.bytes
-        if size < floor:
+        if first.bytes - last.bytes < floor:
             continue
         # A summary is written with the tick that it adds up, so the end of the stretch counts.
-        objects = sums[bisect_right(times, last.t_ns)] - sums[bisect_left(times, first.t_ns + 1)]
-        by_collector = objects > 0 and objects * worth >= _HALF * size
-        cause: Cause = "collector" if by_collector else "reference count"
-        certain = not objects or (by_collector and per_object is not None)
-        drops.append(Drop(first.t_ns, last.t_ns, first.bytes, last.bytes, objects, cause, certain))
+        within = slice(bisect_right(times, first.t_ns), bisect_right(times, last.t_ns))
+        drops.append(_drop(first, last, collected[within], per_object))
     return drops
 
 
-def _falls(totals: Sequence[HeapTotal]) -> Iterable[tuple[HeapTotal, HeapTotal]]:
+def _drop(
+    first: HeapTotal, last: HeapTotal, within: Sequence[Collected], per_object: float | None
+) -> Drop:
+    """The drop between two readings, with the collections that fell into it."""
+    worth = _USUAL_BYTES if per_object is None else per_object
+    size = first.bytes - last.bytes
+    objects = sum(row.objects for row in within)
+    counted = sum(row.freed for row in within if row.freed is not None)
+    guessed = sum(row.objects for row in within if row.freed is None)
+    freed = max(0, round(counted + guessed * worth))
+    by_collector = freed > 0 and freed >= _HALF * size
+    return Drop(
+        start_ns=first.t_ns,
+        end_ns=last.t_ns,
+        before=first.bytes,
+        after=last.bytes,
+        collected=objects,
+        freed=freed,
+        cause="collector" if by_collector else "reference count",
+        certain=not guessed or (by_collector and per_object is not None),
+    )
+
+
+def _falls(totals: Sequence[HeapTotal]) -> Iterator[tuple[HeapTotal, HeapTotal]]:
     """The stretches over which the total falls without rising in between."""
     first: HeapTotal | None = None
     for before, after in pairwise(totals):

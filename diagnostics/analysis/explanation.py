@@ -10,6 +10,7 @@ from typing import TypedDict, cast
 
 from diagnostics.analysis.kinds import Judgement, judge
 from diagnostics.analysis.ledger import LedgerParts, LiveLedger
+from diagnostics.analysis.retention import Births
 from diagnostics.analysis.settlement import SettlementReport, last_settlement
 from diagnostics.analysis.suspects import suspects_json
 from diagnostics.analysis.verdict_text import verdict_json
@@ -141,8 +142,9 @@ class ExplanationInfo(TypedDict):
     settlement: list[SettlementInfo]
 
 
-def explain(reader: RecordingReader) -> Explanation:
-    """The explanation of the run in ``reader``, finished or not.
+def explain(reader: RecordingReader, births: Births | None = None) -> Explanation:
+    """The explanation of the run in ``reader``, finished or not; ``births``, if given, has followed
+    all of it.
 
     Raises ``RecordingError`` on a damaged file.
     """
@@ -156,7 +158,7 @@ def explain(reader: RecordingReader) -> Explanation:
         at_end = ledger.end()
         ledger.feed(reader)
         after = ledger.end()
-    return Explanation(judge(reader), ledger.peak(), at_end, after, settlement)
+    return Explanation(judge(reader, births), ledger.peak(), at_end, after, settlement)
 
 
 def _settles(reader: RecordingReader) -> bool:

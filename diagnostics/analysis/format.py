@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+_CODE = re.compile(r"[_`()]|\w\.\w")  # in a word: a name from code
 _SIZES = ("B", "kB", "MB", "GB", "TB", "PB")
 _MINUTE_S = 60
 _HOUR_S = 3600
@@ -68,7 +71,16 @@ def span(noun: str, first: int, last: int) -> str:
 
 
 def sentence_case(text: str) -> str:
-    """The same with a capital at its beginning: "page 87 of A" as "Page 87 of A"."""
+    """The same with a capital at its beginning: "page 87 of A" as "Page 87 of A".
+
+    A name from code keeps its letters: "malloc_trim gave back 2 MB" stays as it is.
+
+    >>> sentence_case("page 87"), sentence_case("malloc_trim gave back")
+    ('Page 87', 'malloc_trim gave back')
+    """
+    first = text.partition(" ")[0].rstrip(".,:;")
+    if _CODE.search(first):
+        return text
     return text[:1].upper() + text[1:]
 
 

@@ -1,8 +1,14 @@
-"""The allocation stacks of a recording, and whose code is on them. Standard library only."""
+"""The allocation stacks of a recording, and whose code is on them. Standard library only.
+
+A recording holds whole stacks. What every view shows begins where the workbench hands over: at the
+loader, or at people's own script. ``shown_sites`` is the one place that cuts them.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from diagnostics.analysis.sites import library_of
 from diagnostics.recording.model import Frame, Site
@@ -11,22 +17,57 @@ OWN_CODE = "own code"
 """What ``library_of`` says of files that are in no library."""
 
 _IMPORTING = "<frozen importlib"
+_LAUNCH = re.compile(r"[/\\]diagnostics[/\\]launch[/\\]\w+\.py$")
+_HANDING_OVER = re.compile(
+    r"[/\\]diagnostics[/\\](?:launch[/\\]\w+|units|loaders[/\\](?:base|callables))\.py$"
+)
+_BUILT_IN_LOADER = re.compile(r"[/\\]diagnostics[/\\]loaders[/\\]\w+\.py$")
 _NOBODY = frozenset({OWN_CODE, "standard library", "interpreter", "diagnostics"})
 
 
+def is_own(file: str) -> bool:
+    """Whether a file is people's own code; a built-in loader stands in for it where it runs."""
+    return library_of(file) == OWN_CODE or _BUILT_IN_LOADER.search(file) is not None
+
+
+def callers_first(sites: Mapping[int, Site]) -> Iterator[tuple[int, Site, int | None]]:
+    """Every site with its row and its caller's site, callers before what they call."""
+    for site in sorted(sites):
+        row = sites[site]
+        # A caller is always written before what it calls; anything else would be a circle.
+        known = row.parent is not None and row.parent < site and row.parent in sites
+        yield site, row, row.parent if known else None
+
+
+def shown_sites(sites: Mapping[int, Site]) -> dict[int, Site]:
+    """``sites`` without the workbench's own outer calls: what they called stands outermost.
+
+    What the workbench itself allocated keeps its whole stack, for nothing else is on it.
+    """
+    shown: dict[int, Site] = {}
+    launching: dict[int | None, bool] = {None: False}
+    for site, row, caller in callers_first(sites):
+        launching[site] = bool(
+            _LAUNCH.search(row.file) or (launching[caller] and _HANDING_OVER.search(row.file))
+        )
+        outermost = launching[caller] and not launching[site]
+        shown[site] = replace(row, parent=None) if outermost else row
+    return shown
+
+
 class Stacks:
-    """The allocation stacks of a recording, by site."""
+    """The allocation stacks of a recording as they are shown, by site."""
 
     def __init__(self, sites: Mapping[int, Site]) -> None:
-        self.sites = sites
-        self.files = {row.file for row in sites.values()}
+        self.sites = shown_sites(sites)
+        self.files = {row.file for row in self.sites.values()}
         libraries = {file: library_of(file) for file in self.files}
         self._importing: dict[int | None, bool] = {None: False}
         self._own: dict[int | None, int] = {None: 0}
         self._through: dict[int | None, str] = {None: ""}
-        for site, row, caller in self.callers_first():
+        for site, row, caller in callers_first(self.sites):
             library = libraries[row.file]
-            own = library == OWN_CODE
+            own = is_own(row.file)
             self._through[site] = self._through[caller] or ("" if library in _NOBODY else library)
             self._own[site] = site if own else self._own[caller]
             self._importing[site] = (
@@ -34,14 +75,6 @@ class Stacks:
                 or row.file.startswith(_IMPORTING)
                 or (row.function == "<module>" and not own)
             )
-
-    def callers_first(self) -> Iterator[tuple[int, Site, int | None]]:
-        """Every site with its row and its caller's site, callers before what they call."""
-        for site in sorted(self.sites):
-            row = self.sites[site]
-            # A caller is always written before what it calls; anything else would be a circle.
-            known = row.parent is not None and row.parent < site and row.parent in self.sites
-            yield site, row, row.parent if known else None
 
     def frames(self, site: int | None) -> tuple[Frame, ...]:
         """The frames of a stack, outermost first; empty for a site that is not there."""

@@ -104,7 +104,7 @@ def summarise(reader: RecordingReader) -> Summary:
             for entry in reader.log()
             if entry.level != "info"
         ],
-        explanation=explain(reader),
+        explanation=explain(reader, births),
     )
 
 

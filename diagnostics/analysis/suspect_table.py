@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from diagnostics.analysis.format import format_bytes, format_count, span
+from diagnostics.analysis.format import format_bytes, span
 from diagnostics.analysis.held_graph import ROOT_NAMES
-from diagnostics.analysis.sites import library_of, site_label
-from diagnostics.analysis.stacks import OWN_CODE
+from diagnostics.analysis.kinds.holding import blocks_in_words
+from diagnostics.analysis.sites import site_label
+from diagnostics.analysis.stacks import is_own
 from diagnostics.analysis.suspects import Held
 from diagnostics.recording.model import Frame
 
@@ -23,7 +24,7 @@ def suspect_table(suspects: Sequence[Held], unit_kind: str = "page") -> pd.DataF
             (
                 format_bytes(suspect.bytes),
                 100 * suspect.bytes / total,
-                what(suspect),
+                blocks_in_words(suspect),
                 span(unit_kind, suspect.first_unit, suspect.last_unit),
                 100 * suspect.steadiness,
                 _allocated_in(suspect),
@@ -35,15 +36,10 @@ def suspect_table(suspects: Sequence[Held], unit_kind: str = "page") -> pd.DataF
     )
 
 
-def what(suspect: Held) -> str:
-    """Its blocks by type: "161,718 str"."""
-    return f"{format_count(suspect.blocks)} {suspect.type.rpartition('.')[2] or 'blocks'}"
-
-
 def own_frame(suspect: Held) -> Frame | None:
     """The innermost line of people's own code, for that is what they can change; where there is
     none, the line that allocated. None without a stack."""
-    own = [frame for frame in suspect.stack if library_of(frame.file) == OWN_CODE]
+    own = [frame for frame in suspect.stack if is_own(frame.file)]
     return next(reversed(own or suspect.stack), None)
 
 
@@ -53,8 +49,6 @@ def _allocated_in(suspect: Held) -> str:
 
 
 def _held_by(suspect: Held) -> str:
-    if suspect.imported:
-        return "modules that were imported"
     if not suspect.chains:
         return "not found"
     chain = suspect.chains[0][0]

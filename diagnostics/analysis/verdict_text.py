@@ -8,13 +8,12 @@ from typing import Any
 
 from diagnostics.analysis.format import (
     format_bytes,
-    format_count,
     format_share,
     sentence_case,
     span,
 )
 from diagnostics.analysis.kinds.finding import Finding
-from diagnostics.analysis.kinds.holding import in_words
+from diagnostics.analysis.kinds.holding import blocks_in_words, in_words
 from diagnostics.analysis.kinds.verdict import Judgement
 from diagnostics.analysis.sites import site_label
 
@@ -74,7 +73,7 @@ def suspect_lines(judgement: Judgement) -> Iterator[str]:
     if suspects:
         yield "Suspects"
     for suspect in suspects[:_SHOWN_SUSPECTS]:
-        what = f"{format_count(suspect.blocks)} {suspect.type.rpartition('.')[2] or 'blocks'}"
+        what = blocks_in_words(suspect)
         born = span(judgement.unit_kind, suspect.first_unit, suspect.last_unit)
         yield f"{_MARGIN}{format_bytes(suspect.bytes):>8} in {what}, born in {born}"
         frames = [

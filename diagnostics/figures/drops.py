@@ -44,5 +44,6 @@ def _words(drop: Drop) -> str:
         f" {format_seconds(drop.end_ns / _NS)}: freed by the {drop.cause}"
     )
     if drop.collected:
-        text += f"<br>collections freed {counted(drop.collected, 'object')} meanwhile"
+        objects = counted(drop.collected, "object")
+        text += f"<br>collections freed {objects} with {format_bytes(drop.freed)} meanwhile"
     return text if drop.certain else f"{text}<br>estimated: both may have had a part"

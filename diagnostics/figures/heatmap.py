@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
@@ -12,6 +13,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from diagnostics.analysis.collector import small_collections
+from diagnostics.analysis.drops import Drop, freed_by
 from diagnostics.analysis.format import format_bytes, format_count, format_seconds
 from diagnostics.analysis.gc_account import GcAccount
 from diagnostics.analysis.heatmap import HeatTable
@@ -19,6 +21,7 @@ from diagnostics.analysis.timeline import NS, marked_units
 from diagnostics.analysis.units import UnitFigures
 from diagnostics.figures.heatmap_view import BRIGHTEST, ColourScale, GcLine, HeatmapView
 from diagnostics.figures.theme import BLUE, FAINT, framed, say_empty, size_colours
+from diagnostics.recording.model import GcEvent
 
 _MOST_MARKS = 5000  # the canvas thins them again, to what the zoom has room for
 _MOST_LINES = 100
@@ -30,6 +33,7 @@ def to_view(
     *,
     scale: Literal["log", "linear"] = "log",
     gc: GcAccount | None = None,
+    drops: Sequence[Drop] = (),
     units: Sequence[UnitFigures] = (),
     unit_title: str = "page",
     title: str = "Memory by line of code over time",
@@ -37,7 +41,8 @@ def to_view(
 ) -> HeatmapView:
     """The picture of ``table``, for the canvas or ``heatmap``: bytes become colour indexes here.
 
-    ``gc`` adds collections, ``units`` (from ``unit_figures``) the places where they start.
+    ``gc`` adds collections; with ``drops`` (from ``heap_drops``) each says whether the heap fell
+    there, and what freed the memory. ``units`` (from ``unit_figures``) adds where they start.
     """
     colours = colour_scale(table.values, scale)
     density = None
@@ -52,7 +57,7 @@ def to_view(
         scale=colours,
         title=title,
         y_title=y_title,
-        gc_lines=_gc_lines(gc) if gc is not None else (),
+        gc_lines=_gc_lines(gc, drops) if gc is not None else (),
         gc_density=density,
         unit_marks=_unit_marks(units),
         unit_title=unit_title,
@@ -138,19 +143,35 @@ def _add_lines(figure: go.Figure, view: HeatmapView) -> None:
             )
 
 
-def _gc_lines(account: GcAccount) -> list[GcLine]:
+def _gc_lines(account: GcAccount, drops: Sequence[Drop]) -> list[GcLine]:
     return [
         GcLine(
             t_s=event.t_ns / NS,
             pause_ms=event.pause_ns / 1e6,
             generation=event.generation,
-            text=(
-                f"generation {event.generation}, {format_seconds(event.pause_ns / NS)}, "
-                f"{format_count(event.collected)} collected"
-            ),
+            text=_collection_in_words(event, drops),
         )
         for event in account.notable()
     ]
+
+
+def _collection_in_words(event: GcEvent, drops: Sequence[Drop]) -> str:
+    """A collection, what it freed, and who freed what the heap lost about that time: a line on the
+    map may stand where memory went by itself."""
+    text = (
+        f"generation {event.generation}, {format_seconds(event.pause_ns / NS)}, "
+        f"{format_count(event.collected)} collected"
+    )
+    freed = freed_by(event)
+    if freed is not None:
+        text += f", {format_bytes(freed)} freed"
+    end_ns = event.t_ns + event.pause_ns
+    place = bisect_left(drops, end_ns, key=lambda drop: drop.end_ns)
+    if place < len(drops) and drops[place].start_ns < end_ns:
+        drop = drops[place]
+        text += f"; the heap fell by {format_bytes(drop.bytes)}: {drop.cause}"
+        text += "" if drop.certain else " (estimated)"
+    return text
 
 
 def _unit_marks(units: Sequence[UnitFigures]) -> list[tuple[float, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -33,6 +34,9 @@ PART_COLOURS: Mapping[str, str] = {
 }
 """What is free has the paler colour of what it was free of."""
 
+_NOTE_LETTERS = 75  # in a line, so that it fits into half a screen
+_NOTE_LINE_PX = 18
+
 _BESIDE = {
     "children": ("child processes", "dash"),
     "group_anonymous": ("control group: anonymous", "dot"),
@@ -62,13 +66,21 @@ def ledger(rows: Sequence[LedgerParts], *, beside: bool = False, dark: bool = Fa
         for name, (title, dash) in _BESIDE.items():
             if table[name].fillna(0).any():
                 _add_line(figure, title, dash, table["t_s"], table[name])
-    if rows[-1].note:
-        figure.add_annotation(
-            text=rows[-1].note,
-            **{"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left"},
-            **{"yanchor": "top", "align": "left", "showarrow": False, "font": {"size": 11}},
-        )
+    _add_note(figure, rows[-1].note)
     return figure
+
+
+def _add_note(figure: go.Figure, note: str) -> None:
+    """Why parts are missing, between the title and the areas."""
+    lines = wrap(note, _NOTE_LETTERS)
+    if not lines:
+        return
+    figure.update_layout(margin={"t": figure.layout.margin.t + _NOTE_LINE_PX * len(lines)})
+    figure.add_annotation(
+        text="<br>".join(lines),
+        **{"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left"},
+        **{"yanchor": "bottom", "align": "left", "showarrow": False, "font": {"size": 11}},
+    )
 
 
 def _add_part(

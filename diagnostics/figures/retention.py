@@ -9,6 +9,7 @@ from typing import Literal
 import plotly.graph_objects as go
 
 from diagnostics.analysis.birth import BirthTable
+from diagnostics.analysis.drops import Drop
 from diagnostics.analysis.format import format_bytes, format_seconds
 from diagnostics.analysis.gc_account import GcAccount
 from diagnostics.analysis.timeline import NS
@@ -25,17 +26,20 @@ def birth_view(
     *,
     scale: Literal["log", "linear"] = "log",
     gc: GcAccount | None = None,
+    drops: Sequence[Drop] = (),
     units: Sequence[UnitFigures] = (),
     unit_kind: str = "page",
 ) -> HeatmapView:
     """The map of ``table`` for the canvas or ``heatmap``: units upward, the one in progress marked.
 
-    ``gc`` adds collections, ``units`` (from ``unit_figures``) the places where they start.
+    ``gc`` adds collections, ``drops`` (from ``heap_drops``) what freed the memory where the heap
+    fell about one, ``units`` (from ``unit_figures``) the places where they start.
     """
     view = to_view(
         table,
         scale=scale,
         gc=gc,
+        drops=drops,
         units=units,
         unit_title=unit_kind,
         title=f"Memory by the {unit_kind} it was born in",

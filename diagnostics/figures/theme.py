@@ -42,6 +42,10 @@ _SIZES_LIGHT = (
     "rgb(33,9,75)",
 )
 
+FONT = '"Source Sans", "Source Sans 3", sans-serif'
+"""The workbench's own letters where they are there, else the reader's."""
+_INK_LIGHT, _INK_DARK = "rgb(47,45,43)", "rgb(237,235,232)"
+
 BYTES_AXIS = {"tickformat": "~s", "ticksuffix": "B", "rangemode": "tozero"}
 """Ticks such as "200MB"; the SI letters are the same as in ``format_bytes``."""
 
@@ -52,7 +56,13 @@ def framed(title: str, x_title: str, y_title: str, *, dark: bool) -> go.Figure:
     figure.update_layout(
         # Set here, since importing streamlit changes Plotly's default.
         template="plotly_dark" if dark else "plotly_white",
-        title={"text": title, "x": 0, "xanchor": "left", "font": {"size": 16}},
+        font={"family": FONT, "size": 13, "color": _INK_DARK if dark else _INK_LIGHT},
+        title={
+            "text": title,
+            "x": 0,
+            "xanchor": "left",
+            "font": {"size": 16, "weight": 600},
+        },
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         margin={"l": 10, "r": 10, "t": 56, "b": 10},
@@ -66,7 +76,9 @@ def framed(title: str, x_title: str, y_title: str, *, dark: bool) -> go.Figure:
 
 
 def say_empty(figure: go.Figure, text: str) -> go.Figure:
-    """Say in words why a figure shows nothing."""
+    """Say in words why a figure shows nothing, without axes that would measure it."""
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False)
     figure.add_annotation(
         text=text, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False, font={"size": 14}
     )

@@ -15,7 +15,7 @@ import zlib
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 
 Values = tuple[int, ...]
 
@@ -77,10 +77,10 @@ def encode(entries: Mapping[int, Values], width: int) -> bytes:
     return bytes(packed) if len(packed) < _WORTH_COMPRESSING else zlib.compress(packed, 1)
 
 
-def decode(payload: bytes) -> dict[int, Values]:
-    """The entries of one frame: id -> values; all zeros means that the id is gone.
+def decode(payload: bytes, width: int) -> dict[int, Values]:
+    """The entries of one frame: id -> ``width`` values; all zeros means that the id is gone.
 
-    Raises ``ValueError`` when the bytes are not a frame.
+    Raises ``ValueError`` when the bytes are not a frame of that width, or say what cannot be.
     """
     try:
         raw = payload
@@ -88,9 +88,22 @@ def decode(payload: bytes) -> dict[int, Values]:
             # A file from somebody else may claim anything: the limit keeps a small one from
             # growing into all of the memory.
             raw = zlib.decompressobj().decompress(payload, _MOST_BYTES)
-        width, count = _HEADER.unpack_from(raw)
+        found, count = _HEADER.unpack_from(raw)
     except (zlib.error, struct.error) as error:
         raise ValueError(f"not a frame: {error}") from error
+    if found != width or count > _MOST_ENTRIES:
+        raise ValueError(f"not a frame: {count} entries of {found} values")
+    first_form = raw[_HEADER.size : _HEADER.size + 1] == b"\0"
+    ids, *columns = _rows_of_numbers(raw, width) if first_form else _columns(raw, width, count)
+    if ids and (ids[0] < 0 or min(islice(ids, 1, None), default=1) < 1):
+        raise ValueError("not a frame: its ids are not in order")
+    if any(sum(map(abs, column)) > _MOST_IN_ALL for column in columns):
+        raise ValueError("not a frame: its values are out of all proportion")
+    return dict(zip(accumulate(ids), zip(*columns, strict=True), strict=True))
+
+
+def _columns(raw: bytes, width: int, count: int) -> list[array[int]]:
+    """The distances of the ids and the columns of values behind the header of a frame."""
     at = _HEADER.size
     columns: list[array[int]] = []
     for _ in range(width + 1):
@@ -104,8 +117,26 @@ def decode(payload: bytes) -> dict[int, Values]:
         numbers.frombytes(raw[at + 1 : end])
         columns.append(_little_endian(numbers))
         at = end
-    ids = accumulate(columns[0])
-    return dict(zip(ids, zip(*columns[1:], strict=True), strict=True))
+    if at != len(raw):
+        raise ValueError("not a frame: more than its entries")
+    return columns
+
+
+def _rows_of_numbers(raw: bytes, width: int) -> list[array[int]]:
+    """The same from the first form that frames had: 64-bit numbers, the width before all, then for
+    each entry its id and its values."""
+    if len(raw) % 8:
+        raise ValueError("not a frame: not a row of 64-bit numbers")
+    numbers = _little_endian(array("q", raw))[1:]
+    if len(numbers) % (width + 1):
+        raise ValueError("not a frame: entries are cut off")
+    order = sorted(range(0, len(numbers), width + 1), key=numbers.__getitem__)
+    ids = [numbers[at] for at in order]
+    distances = [after - before for before, after in pairwise([0, *ids])]
+    return [
+        array("q", distances),
+        *(array("q", [numbers[at + place] for at in order]) for place in range(1, width + 1)),
+    ]
 
 
 _HEADER = struct.Struct("<BI")
@@ -114,6 +145,8 @@ _COMPRESSED = b"\x78"
 """What zlib's output begins with; a frame that is not compressed begins with its width."""
 _WORTH_COMPRESSING = 1024
 _MOST_BYTES = 1 << 28
+_MOST_ENTRIES = 1 << 22
+_MOST_IN_ALL = 1 << 50  # 1 PB; thousands of frames add up to a number of 64 bits
 
 
 def _narrow(column: list[int]) -> array[int]:

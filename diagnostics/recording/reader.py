@@ -6,21 +6,18 @@ costs a fraction of a millisecond and lets the writer fold its log when it ends.
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache, partial
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, Self, TypeVar, cast, get_args, get_origin, get_type_hints
-from urllib.parse import quote
+from typing import Any, Self, TypeVar, cast, get_args
 
 from diagnostics.errors import RecordingError
 from diagnostics.recording import schema
+from diagnostics.recording.border import Columns, check, check_sites, columns, columns_of, parsed
 from diagnostics.recording.frames import Values, apply, decode
 from diagnostics.recording.liveness import writer_is_alive
 from diagnostics.recording.model import (
@@ -45,25 +42,26 @@ from diagnostics.recording.model import (
     UnitPeak,
     UnitRow,
 )
-from diagnostics.recording.writer import Series, fold_log, put_outcome
+from diagnostics.recording.opening import UNREADABLE, connect, damaged, version_and_tables
+from diagnostics.recording.writer import SERIES_WIDTH, Series, fold_log, put_outcome
 
 Row = TypeVar("Row")
-Allowed = tuple[frozenset[type], ...]
-"""For each column the types that a value in it may have."""
 
-_WHOLE = frozenset({int})
-_TEXT = frozenset({str})
-_BYTES = frozenset({bytes})
-_WHOLE_OR_NONE = frozenset({int, NoneType})
-_FRAME: Allowed = (_WHOLE, _WHOLE, _WHOLE, _BYTES)  # t_ns, unit, key, payload
+_META = columns(key=str, value=str)
+_SITES = columns(id=int, parent=int | None, path=str, line=int, function=str, caller=int | None)
+_SOURCE = columns(line=int, text=str)
+_TYPES = columns(id=int, name=str)
+_OBJECTS = columns(id=int)
+_FRAMES = columns(t_ns=int, unit=int, key=int, payload=bytes)
+_KEY_FRAME = columns(t_ns=int | None)
+_MOMENT = columns(t_ns=int)
+_LAST_UNIT = columns(index=int)
+_COUNT = columns(count=int)
 
 # Where the writer belongs to another machine or container, a file that grew this recently lives.
 _LIVE_WITHIN_S = 5.0
 
 _END_OF_TIME = (1 << 63) - 1
-
-# A UnicodeDecodeError comes from an error message of SQLite that quotes the damaged text.
-_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +97,9 @@ class RecordingReader:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._db = _open(self.path)
+        self._db = connect(self.path)
         try:
-            self.version = _check(self._db, self.path)
+            self.version, self._tables = version_and_tables(self._db, self.path)
         except BaseException:
             self._db.close()
             raise
@@ -119,18 +117,15 @@ class RecordingReader:
 
     def meta(self) -> dict[str, Any]:
         """Everything known about the run: command, versions, document, settings, start."""
-        rows = self._query((_TEXT, _TEXT), "SELECT key, value FROM meta")
-        try:
-            return {key: json.loads(value, parse_constant=_refuse) for key, value in rows}
-        except (ValueError, RecursionError) as error:
-            raise _damaged(self.path, error) from error
+        rows = self._query(_META, "SELECT key, value FROM meta")
+        return self._agree(lambda: {key: parsed(value) for key, value in rows})
 
     def outcome(self) -> Outcome:
         """How the run ended; ``running`` or ``lost`` where nobody wrote an outcome."""
         rows = self._rows(Outcome, "outcome", columns=_names(Outcome))
         if rows:
             return rows[0]
-        last_unit = self._number('SELECT coalesce(max("index"), 0) FROM units')
+        last_unit = self._one(_LAST_UNIT, 'SELECT coalesce(max("index"), 0) FROM units')
         t_ns = self.last_ns()
         writer = self.meta().get("writer")
         alive = writer_is_alive(writer if isinstance(writer, dict) else {})
@@ -152,13 +147,15 @@ class RecordingReader:
             f" (SELECT coalesce(max(t_ns), 0) FROM frames WHERE series = '{series}'),"
             for series in get_args(Series)
         )
-        return self._number(
+        last: int = self._one(
+            _MOMENT,
             "SELECT max("
             " (SELECT coalesce(max(t_ns), 0) FROM process),"
             f"{frames}"
             " (SELECT coalesce(max(end_ns), 0) FROM units),"
-            " (SELECT coalesce(max(t_ns), 0) FROM outcome))"
+            " (SELECT coalesce(max(t_ns), 0) FROM outcome))",
         )
+        return last
 
     # -- rows ----------------------------------------------------------------------------------
 
@@ -170,7 +167,8 @@ class RecordingReader:
 
     def unit_count(self) -> int:
         """How many units were begun."""
-        return self._number("SELECT count(*) FROM units")
+        count: int = self._one(_COUNT, "SELECT count(*) FROM units")
+        return count
 
     def last_unit(self) -> UnitRow | None:
         """The unit that began last."""
@@ -236,19 +234,24 @@ class RecordingReader:
         return self._rows(ProbeStatus, "probes", order="name")
 
     def sites(self, *, after_id: int = 0) -> dict[int, Site]:
+        """The nodes of the tree of allocation stacks by id, callers before those that they call."""
         rows = self._query(
-            _allowed(Site),
-            "SELECT sites.id, parent, path, line, function FROM sites"
-            " JOIN files ON files.id = sites.file WHERE sites.id > ? ORDER BY sites.id",
+            _SITES,
+            "SELECT sites.id, parent, path, line, function,"
+            " (SELECT id FROM sites AS callers WHERE callers.id = sites.parent)"
+            " FROM sites LEFT JOIN files ON files.id = sites.file"
+            " WHERE sites.id > ? ORDER BY sites.id",
             after_id,
         )
-        return {row[0]: Site(*row) for row in rows}
+        sites = [Site(*row[:-1]) for row in rows]
+        self._agree(lambda: check_sites(sites, [row[-1] for row in rows]))
+        return {site.id: site for site in sites}
 
     def source(self, file: str) -> dict[int, str]:
         """The source lines that were kept of ``file``: number -> text. Empty if none were."""
         return dict(
             self._query(
-                (_WHOLE, _TEXT),
+                _SOURCE,
                 "SELECT line, text FROM source JOIN files ON files.id = source.file"
                 " WHERE path = ? ORDER BY line",
                 file,
@@ -256,7 +259,7 @@ class RecordingReader:
         )
 
     def types(self) -> dict[int, str]:
-        return dict(self._query((_WHOLE, _TEXT), "SELECT id, name FROM types"))
+        return dict(self._query(_TYPES, "SELECT id, name FROM types"))
 
     def mappings(self) -> dict[int, MappingRow]:
         """The mappings that the series "mappings" tells of, by id; empty where none were read."""
@@ -265,32 +268,33 @@ class RecordingReader:
     # -- where the memory went, and who held it; empty in recordings of version 1 ------------------
 
     def ledger(self, *, after_ns: int = -1) -> list[LedgerReading]:
-        return self._rows(LedgerReading, "ledger", "t_ns > ?", after_ns, order="t_ns", since=2)
+        return self._rows(LedgerReading, "ledger", "t_ns > ?", after_ns, order="t_ns")
 
     def settlement(self) -> list[SettlementStep]:
-        return self._rows(SettlementStep, "settlement", order="position", since=2)
+        return self._rows(SettlementStep, "settlement", order="position")
 
     def captures(self) -> list[Capture]:
-        rows = self._rows(Capture, "captures", order="id", since=2)
+        rows = self._rows(Capture, "captures", order="id")
         return [replace(row, complete=bool(row.complete)) for row in rows]
 
     def suspects(self, capture: int) -> list[Suspect]:
-        return self._rows(Suspect, "suspects", "capture = ?", capture, order="rank", since=2)
+        return self._rows(Suspect, "suspects", "capture = ?", capture, order="rank")
 
     def held_objects(self, capture: int) -> dict[int, HeldObject]:
         """The objects of a capture's graph, by id."""
-        rows = self._rows(HeldObject, "held_objects", "capture = ?", capture, order="id", since=2)
+        rows = self._rows(HeldObject, "held_objects", "capture = ?", capture, order="id")
         return {row.id: row for row in rows}
 
     def references(self, capture: int) -> list[Reference]:
-        return self._rows(
+        rows = self._rows(
             Reference,
             "object_references",
             "capture = ?",
             capture,
             order="holder, held, label",
-            since=2,
         )
+        self._check_objects(capture, (end for row in rows for end in (row.holder, row.held)))
+        return rows
 
     def chains(self, capture: int) -> list[ChainLink]:
         """The holder chains of a capture, each from its root down."""
@@ -300,9 +304,15 @@ class RecordingReader:
             "capture = ?",
             capture,
             order="suspect, chain, position",
-            since=2,
         )
+        self._check_objects(capture, (row.object for row in rows))
         return [replace(row, likely_wrong=bool(row.likely_wrong)) for row in rows]
+
+    def _check_objects(self, capture: int, spoken_of: Iterable[int]) -> None:
+        known = self._query(_OBJECTS, "SELECT id FROM held_objects WHERE capture = ?", capture)
+        missing = set(spoken_of).difference(number for (number,) in known)
+        if missing:
+            raise damaged(self.path, ValueError(f"the object {min(missing)} is missing"))
 
     def frames(
         self, series: Series, *, after_ns: int = -1, until_ns: int = _END_OF_TIME
@@ -312,50 +322,37 @@ class RecordingReader:
         Reading starts at the last key frame before that moment, never at the beginning of the
         file. A series that did not change has no frame: the state before goes on.
         """
-        start = self._number(
-            "SELECT coalesce(max(t_ns), -1) FROM frames WHERE series = ? AND key AND t_ns <= ?",
+        start = self._one(
+            _KEY_FRAME,
+            "SELECT max(t_ns) FROM frames WHERE series = ? AND key AND t_ns <= ?",
             series,
             after_ns,
         )
+        first_ns = -1 if start is None else start
         state: dict[int, Values] = {}
-        for t_ns, unit, key, payload in self._stream(
-            _FRAME,
-            "SELECT t_ns, unit, key, payload FROM frames"
-            " WHERE series = ? AND t_ns BETWEEN ? AND ? ORDER BY t_ns, id",
-            series,
-            start,
-            until_ns,
-        ):
-            entries = self._decode(payload)
-            apply(state, entries, key=bool(key))
-            if t_ns > after_ns:
-                yield FrameState(t_ns, unit, state, frozenset(entries))
+        for frame in self._frames("t_ns BETWEEN ? AND ?", series, first_ns, until_ns):
+            apply(state, frame.entries, key=frame.key)
+            if frame.t_ns > after_ns:
+                yield FrameState(frame.t_ns, frame.unit, state, frozenset(frame.entries))
 
     def state_at(self, series: Series, t_ns: int) -> FrameState | None:
         """The series as it stood at ``t_ns``; None before its first frame."""
-        found = None
-        [(key,)] = self._query(
-            (_WHOLE_OR_NONE,),
+        key_ns = self._one(
+            _KEY_FRAME,
             "SELECT max(t_ns) FROM frames WHERE series = ? AND key AND t_ns <= ?",
             series,
             t_ns,
         )
-        if key is not None:
-            for state in self.frames(series, after_ns=key - 1, until_ns=t_ns):
+        found = None
+        if key_ns is not None:
+            for state in self.frames(series, after_ns=key_ns - 1, until_ns=t_ns):
                 found = state
         return found
 
     def changes(self, series: Series, *, after_ns: int) -> Iterator[FrameChange]:
         """What each frame of ``series`` after ``after_ns`` says, in order, for who has kept the
         state so far: the cost is that of what is new, however large the state has grown."""
-        for t_ns, unit, key, payload in self._stream(
-            _FRAME,
-            "SELECT t_ns, unit, key, payload FROM frames"
-            " WHERE series = ? AND t_ns > ? ORDER BY t_ns, id",
-            series,
-            after_ns,
-        ):
-            yield FrameChange(t_ns, unit, bool(key), self._decode(payload))
+        return self._frames("t_ns > ?", series, after_ns)
 
     # -- copies --------------------------------------------------------------------------------
 
@@ -375,45 +372,51 @@ class RecordingReader:
         *values: object,
         order: str = "1",
         columns: str = "*",
-        since: int = 1,
     ) -> list[Row]:
-        """The rows of a table that recordings have ``since`` a version of the format."""
-        if self.version < since:
+        """The rows of a table; none where the file is older than the table."""
+        if table not in self._tables and self.version < schema.VERSION:
             return []
         found = self._query(
-            _allowed(cast(Any, row_type)),
+            columns_of(cast(Any, row_type)),
             f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {order}",
             *values,
         )
         return [row_type(*row) for row in found]
 
-    def _number(self, statement: str, *values: object) -> int:
-        [(number,)] = self._query((_WHOLE,), statement, *values)
-        return int(number)
+    def _one(self, holds: Columns, statement: str, *values: object) -> Any:
+        """The only value that a statement gives."""
+        [(value,)] = self._query(holds, statement, *values)
+        return value
 
-    def _query(self, allowed: Allowed, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        return list(self._stream(allowed, statement, *values))
+    def _query(self, holds: Columns, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        rows = self._guard(lambda: self._db.execute(statement, values).fetchall())
+        self._agree(lambda: check(rows, holds))
+        return rows
 
-    def _stream(
-        self, allowed: Allowed, statement: str, *values: object
-    ) -> Iterator[tuple[Any, ...]]:
-        cursor = self._guard(lambda: self._db.execute(statement, values))
+    def _frames(self, where: str, *values: object) -> Iterator[FrameChange]:
+        """Frames one by one; the first of ``values`` is the series."""
+        width = SERIES_WIDTH[cast(Series, values[0])]
+        cursor = self._guard(
+            lambda: self._db.execute(
+                "SELECT t_ns, unit, key, payload FROM frames"
+                f" WHERE series = ? AND {where} ORDER BY t_ns, id",
+                values,
+            )
+        )
         while (row := self._guard(cursor.fetchone)) is not None:
-            if not _fits(tuple(map(type, row)), allowed):
-                raise _damaged(self.path, ValueError("a value is not of its column's type"))
-            yield row
+            yield self._agree(lambda: _frame(row, width))
 
     def _guard(self, read: Callable[[], Row]) -> Row:
         try:
             return read()
-        except _UNREADABLE as error:
-            raise _damaged(self.path, error) from error
+        except UNREADABLE as error:
+            raise damaged(self.path, error) from error
 
-    def _decode(self, payload: bytes) -> dict[int, Values]:
+    def _agree(self, look: Callable[[], Row]) -> Row:
         try:
-            return decode(payload)
+            return look()
         except ValueError as error:
-            raise _damaged(self.path, error) from error
+            raise damaged(self.path, error) from error
 
     def _age_s(self) -> float:
         newest = max(
@@ -424,32 +427,10 @@ class RecordingReader:
         return time.time() - newest
 
 
-@lru_cache
-def _allowed(row_type: type[Any]) -> Allowed:
-    """What the columns of such a row may hold, from its annotations."""
-    hints = get_type_hints(row_type)
-    return tuple(_stored_types(hints[field.name]) for field in fields(row_type))
-
-
-def _stored_types(hint: Any) -> frozenset[type]:
-    if get_origin(hint) is Literal:
-        return frozenset(type(value) for value in get_args(hint))
-    if hint is bool:
-        return _WHOLE  # SQLite knows no truth values
-    return frozenset(get_args(hint) or {hint})  # the parts of a union, or the type itself
-
-
-@lru_cache(maxsize=1024)
-def _fits(types: tuple[type, ...], allowed: Allowed) -> bool:
-    """SQLite keeps any type in any column, so what a damaged file gives must be looked at.
-
-    Cached, since nearly all rows of a table are alike.
-    """
-    return len(types) == len(allowed) and all(map(frozenset.__contains__, allowed, types))
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+def _frame(row: tuple[Any, ...], width: int) -> FrameChange:
+    check([row], _FRAMES)
+    t_ns, unit, key, payload = row
+    return FrameChange(t_ns, unit, bool(key), decode(payload, width))
 
 
 def set_outcome(path: str | os.PathLike[str], outcome: Outcome) -> None:
@@ -467,81 +448,11 @@ def set_outcome(path: str | os.PathLike[str], outcome: Outcome) -> None:
                 put_outcome(db, outcome)
             db.execute("COMMIT")
             fold_log(db)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise RecordingError(
             f"Cannot write the outcome into {path}: {error}.",
             "The recording itself is as it was; check that the disk has space.",
         ) from error
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    if path.is_dir():
-        raise RecordingError(f"{path} is a folder, not a recording.", "Name a .p87 file.")
-    if not path.exists():
-        raise RecordingError(f"There is no recording {path}.", "See: page87 list")
-    if not path.is_file():
-        raise RecordingError(f"{path} is not a file.", "Name a .p87 file.")
-    if path.stat().st_size == 0:
-        raise RecordingError(f"{path} is empty.", "Its writer died before the first tick.")
-    url = f"file:{quote(os.fsencode(path.resolve()))}"
-    # A finished recording can lie in a folder where nothing may be created; a log beside it can
-    # only be read where SQLite may create its index, so immutable is the second choice.
-    for mode in ("mode=ro", "mode=ro&immutable=1"):
-        try:
-            db = sqlite3.connect(f"{url}?{mode}", uri=True, timeout=5.0, check_same_thread=False)
-            db.text_factory = partial(bytes.decode, errors="replace")
-            db.execute("PRAGMA trusted_schema = OFF")
-            db.execute("PRAGMA query_only = ON")
-            db.execute("SELECT 1 FROM sqlite_schema").fetchone()
-        except sqlite3.OperationalError as error:
-            problem: Exception = error
-            continue
-        except _UNREADABLE as error:
-            problem = error
-            break
-        return db
-    if isinstance(problem, sqlite3.OperationalError):
-        raise RecordingError(f"Cannot open {path}: {problem}.", "Check its permissions.")
-    if path.open("rb").read(16).startswith(b"SQLite format 3"):
-        raise _damaged(path, problem) from problem
-    raise RecordingError(
-        f"{path} is not a Page 87 recording: {problem}.",
-        "Recordings end in .p87 and are made by page87 run or diagnostics.record().",
-    ) from problem
-
-
-def _check(db: sqlite3.Connection, path: Path) -> int:
-    """The schema version of the file, if this code can read it."""
-    try:
-        application = db.execute("PRAGMA application_id").fetchone()[0]
-        version = int(db.execute("PRAGMA user_version").fetchone()[0])
-        tables = {row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
-    except _UNREADABLE as error:
-        raise _damaged(path, error) from error
-    if application != schema.APPLICATION_ID:
-        raise RecordingError(
-            f"{path} is a SQLite file of another program, not a Page 87 recording.",
-            "Recordings end in .p87 and are made by page87 run or diagnostics.record().",
-        )
-    if version > schema.VERSION:
-        raise RecordingError(
-            f"{path} was written by a newer Page 87: its format is version {version}, and this"
-            f" one reads up to version {schema.VERSION}.",
-            "Upgrade: pip install --upgrade page87",
-        )
-    if not {"meta", "units", "outcome"} <= tables:
-        raise RecordingError(
-            f"{path} holds no complete recording.", "Its writer died before the first tick."
-        )
-    return version
-
-
-def _damaged(path: Path, error: Exception) -> RecordingError:
-    return RecordingError(
-        f"{path} is damaged or was cut off: {error}.",
-        "If it was copied or downloaded, copy it again; if its process was killed, copy the"
-        f" file {path.name}-wal with it.",
-    )
 
 
 def _names(row_type: type[Any]) -> str:

@@ -21,11 +21,19 @@ def prose(text: str) -> str:
     )
 
 
+def code_line(text: str) -> str:
+    """A line of source as code, with all its spaces; empty for an empty one."""
+    line = text.expandtabs().rstrip()
+    return _fenced(line) if line else ""
+
+
 def code(text: str) -> str:
     """``text`` as code, whatever is in it; empty for an empty one."""
     plain = " ".join(text.split())
-    if not plain:
-        return ""
+    return _fenced(plain) if plain else ""
+
+
+def _fenced(plain: str) -> str:
     fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
     pad = " " if plain.startswith("`") or plain.endswith("`") else ""
     return f"{fence}{pad}{plain}{pad}{fence}"

@@ -8,6 +8,7 @@ from diagnostics.analysis.format import format_bytes, format_seconds, span
 from diagnostics.analysis.watch import Watch
 from diagnostics.figures.heatmap_view import HeatmapSelection, Scale
 from diagnostics.figures.retention import birth_view
+from pages.common.drops import drops_of
 from pages.components.heatmap import heatmap
 from pages.heatmap.stacks import ask_for_group, show_stacks
 
@@ -20,7 +21,12 @@ def draw(watch: Watch, scale: Scale) -> None:
         return
     kind = watch.unit_kind
     view = birth_view(
-        table, scale=scale, gc=watch.collector, units=watch.units.figures(), unit_kind=kind
+        table,
+        scale=scale,
+        gc=watch.collector,
+        drops=drops_of(watch),
+        units=watch.units.figures(),
+        unit_kind=kind,
     )
     picked = heatmap(view, key="birth-map", height=600, totals=table.totals)
     st.markdown(f"**{watch.shape().sentence}**")

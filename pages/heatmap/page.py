@@ -26,8 +26,7 @@ SCALES: dict[Scale, str] = {"log": "Logarithmic", "linear": "Linear"}
 path = opened.required()
 st.title("Heat map")
 
-lens_box, scale_box = st.columns([3, 2])
-with lens_box:
+with st.container(horizontal=True, gap="medium"):  # the second goes below where both find no room
     lens = st.segmented_control(
         "Lens",
         list(LENSES),
@@ -36,7 +35,6 @@ with lens_box:
         required=True,
         key="lens",
     )
-with scale_box:
     scale: Scale = st.segmented_control(
         "Colours",
         list(SCALES),

@@ -13,22 +13,22 @@ from diagnostics.analysis.watch import Watch
 from diagnostics.figures.heatmap import to_view
 from diagnostics.figures.heatmap_view import HeatmapSelection, Scale
 from diagnostics.recording.reader import RecordingReader
+from pages.common.drops import drops_of
 from pages.components.heatmap import heatmap
 from pages.heatmap.stacks import ask_for_group, show_stacks
 
 
 def draw(watch: Watch, scale: Scale) -> None:
     """The map, and below it what was picked, in the source and in the stacks of that moment."""
-    group_box, rows_box = st.columns([3, 2])
-    with group_box:
+    with st.container(horizontal=True, gap="medium"):
         group = ask_for_group("group")
-    with rows_box:
-        rows = st.slider("Rows", 10, 100, 30, step=10, key="rows")
+        rows = st.slider("Rows", 10, 100, 30, step=10, key="rows", width=240)
     table = watch.heat(group, rows)
     view = to_view(
         table,
         scale=scale,
         gc=watch.collector,
+        drops=drops_of(watch),
         units=watch.units.figures(),
         unit_title=watch.unit_kind,
         title=f"Memory by {group} over time",

@@ -9,6 +9,7 @@ import streamlit as st
 
 from diagnostics.analysis.alive import Alive, alive_at, stack_table, stack_tree, top_stacks
 from diagnostics.analysis.sites import Grouping
+from diagnostics.analysis.stacks import shown_sites
 from diagnostics.figures.icicle import icicle
 from diagnostics.recording.reader import RecordingReader
 from pages.common import screen
@@ -27,7 +28,7 @@ def show_stacks(
     """Draw what of ``units`` (None: of everything) was alive at ``t_ns``, and give it back."""
     with RecordingReader(path) as reader:
         alive = alive_at(reader, t_ns, units)
-        sites = reader.sites()
+        sites = shown_sites(reader.sites())
     screen.show_figure(
         icicle(stack_tree(alive, sites, group, label=label), gap=alive.gap, dark=screen.is_dark()),
         key=key,

@@ -11,9 +11,10 @@ from streamlit.elements.lib.column_types import ColumnConfig
 
 from diagnostics.analysis.format import format_bytes, span
 from diagnostics.analysis.held_graph import HeldGraph, Links, read_graph, steps
+from diagnostics.analysis.kinds.holding import blocks_in_words
 from diagnostics.analysis.sites import site_label
 from diagnostics.analysis.stacks import Stacks
-from diagnostics.analysis.suspect_table import own_frame, suspect_table, what
+from diagnostics.analysis.suspect_table import own_frame, suspect_table
 from diagnostics.analysis.suspects import Held, best_capture, suspects_of
 from diagnostics.analysis.watch import Watch
 from diagnostics.figures.holders import holder_view
@@ -29,9 +30,10 @@ _FRAMES = 8
 
 @dataclass(frozen=True)
 class Look:
-    """What one capture found."""
+    """What one capture found. What units imported is no suspect: it comes once."""
 
     suspects: Sequence[Held]
+    imported_bytes: int
     graph: HeldGraph
     stacks: Stacks
 
@@ -51,6 +53,7 @@ def draw(watch: Watch) -> None:
         taken.button(watch, len(captures))
     look = _look(watch.path, capture)
     taken.about(capture, watch.unit_kind)
+    _say_what_was_imported(look)
     if not look.suspects:
         st.success("Nothing that old units left behind was found.")
         return
@@ -63,7 +66,21 @@ def _look(path: Path, capture: Capture) -> Look:
     """The rows of one capture; they do not change once it is there."""
     with RecordingReader(path) as reader:
         stacks = Stacks(reader.sites())
-        return Look(suspects_of(reader, capture, stacks), read_graph(reader, capture), stacks)
+        found = suspects_of(reader, capture, stacks)
+        return Look(
+            suspects=[held for held in found if not held.imported],
+            imported_bytes=sum(held.bytes for held in found if held.imported),
+            graph=read_graph(reader, capture),
+            stacks=stacks,
+        )
+
+
+def _say_what_was_imported(look: Look) -> None:
+    if look.imported_bytes:
+        st.caption(
+            f"Left out: {format_bytes(look.imported_bytes)} of code and classes that came with"
+            " imported modules. They come once, and stay as long as the modules do."
+        )
 
 
 def _choose(suspects: Sequence[Held], capture: Capture, unit_kind: str) -> Held:
@@ -95,16 +112,15 @@ def _percent(title: str, meaning: str) -> ColumnConfig:
 
 def _explain(watch: Watch, look: Look, suspect: Held) -> None:
     born = span(watch.unit_kind, suspect.first_unit, suspect.last_unit)
-    st.markdown(
-        f"#### {prose(f'{format_bytes(suspect.bytes)} in {what(suspect)}, born in {born}')}"
-    )
+    alive = f"{format_bytes(suspect.bytes)} in {blocks_in_words(suspect)}, born in {born}"
+    st.markdown(f"#### {prose(alive)}")
     left, right = st.columns(2, gap="large")
     with left:
         _stack(watch.path, suspect)
     with right:
         chain = _choose_chain(look.graph, suspect)
         if chain is None:
-            _no_chain(suspect)
+            _no_chain()
         else:
             _ladder(look.graph, chain)
     if chain is not None:
@@ -171,15 +187,12 @@ def _ladder(graph: HeldGraph, chain: Links) -> None:
         st.caption(f"{chain[0].count} objects of different units were found held in this way.")
 
 
-def _no_chain(suspect: Held) -> None:
+def _no_chain() -> None:
     st.markdown("**Held by**")
-    if suspect.imported:
-        st.caption("These blocks came with imported modules and stay as long as those do.")
-    else:
-        st.caption(
-            "No holder was found: the objects may have gone before the capture came to them, or"
-            " the time for the search was up. The note above says which."
-        )
+    st.caption(
+        "No holder was found: the objects may have gone before the capture came to them, or"
+        " the time for the search was up. The note above says which."
+    )
 
 
 def _nothing_captured(watch: Watch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import streamlit as st
 
-from diagnostics.analysis.drops import heap_drops
 from diagnostics.analysis.format import format_seconds
 from diagnostics.analysis.ledger import LiveLedger, line_of
 from diagnostics.analysis.settlement import sentences
@@ -18,8 +17,8 @@ from diagnostics.figures.settlement import settlement
 from diagnostics.figures.theme import GREY
 from diagnostics.figures.timeline import timeline
 from diagnostics.figures.units import unit_peaks
-from diagnostics.recording.reader import RecordingReader
 from pages.common import screen
+from pages.common.drops import drops_of
 from pages.common.prose import prose
 
 _NS = 1e9
@@ -66,8 +65,7 @@ def _chosen(watch: Watch, live: LiveLedger) -> float | None:
 def _timeline(watch: Watch, moment_s: float | None) -> None:
     units = watch.units.figures()
     figure = timeline(memory_curves(watch.series), unit_marks(units), units, dark=screen.is_dark())
-    with RecordingReader(watch.path) as reader:
-        mark_drops(figure, heap_drops(reader))
+    mark_drops(figure, drops_of(watch))
     _align(figure, watch, moment_s, height=_SMALL_PX)
     screen.show_figure(
         figure,

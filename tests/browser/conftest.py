@@ -38,19 +38,21 @@ Shoot = Callable[[Page, str], Path]
 
 @pytest.fixture(scope="session")
 def serve() -> Iterator[Serve]:
-    """``serve(script, *args)`` runs a Streamlit script on 127.0.0.1 and gives its URL.
+    """``serve(script, *args)`` runs a Streamlit script on 127.0.0.1 and gives its URL;
+    ``recordings`` is the folder that it shows.
 
     The same call twice gives the same server. The servers end with the session; what they printed
     is in tests/artefacts/.
     """
     ARTEFACTS.mkdir(exist_ok=True)
-    servers: dict[tuple[str, ...], tuple[subprocess.Popen[bytes], str]] = {}
+    servers: dict[tuple[object, ...], tuple[subprocess.Popen[bytes], str]] = {}
 
-    def start(script: str | Path, *args: str) -> str:
-        call = (str(script), *args)
+    def start(script: str | Path, *args: str, recordings: Path | None = None) -> str:
+        call = (str(script), *args, recordings)
         if call not in servers:
             log = ARTEFACTS / f"server-{Path(script).stem}-{len(servers)}.log"
-            servers[call] = _start_server(log, *call)
+            shown = {} if recordings is None else {"PAGE87_RECORDINGS": str(recordings)}
+            servers[call] = _start_server(log, {**os.environ, **shown}, str(script), *args)
         return servers[call][1]
 
     yield start
@@ -64,7 +66,9 @@ def serve() -> Iterator[Serve]:
             process.wait()
 
 
-def _start_server(log: Path, script: str, *args: str) -> tuple[subprocess.Popen[bytes], str]:
+def _start_server(
+    log: Path, env: dict[str, str], script: str, *args: str
+) -> tuple[subprocess.Popen[bytes], str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -82,7 +86,7 @@ def _start_server(log: Path, script: str, *args: str) -> tuple[subprocess.Popen[
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**env, "PYTHONPATH": str(ROOT)},
             stdout=out,
             stderr=subprocess.STDOUT,
         )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,16 +39,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def app(serve: Serve, folder: Path) -> Iterator[str]:
+def app(serve: Serve, folder: Path) -> str:
     """The workbench on that folder."""
-    before = os.environ.get("PAGE87_RECORDINGS")
-    os.environ["PAGE87_RECORDINGS"] = str(folder)
-    try:
-        yield serve(ROOT / "app.py")
-    finally:
-        os.environ.pop("PAGE87_RECORDINGS")
-        if before is not None:
-            os.environ["PAGE87_RECORDINGS"] = before
+    return serve(ROOT / "app.py", recordings=folder)
 
 
 def write_leak(path: Path) -> None:
@@ -135,7 +126,7 @@ def test_the_first_suspect_is_explained_by_its_stack_and_its_chain(
     page: Page, app: str, shoot: Shoot
 ) -> None:
     opened(page, app)
-    expect(page.get_by_text("40.0 MB in 160,000 str, born in pages 1-40")).to_be_visible(
+    expect(page.get_by_text("40.0 MB in 160,000 blocks (str), born in pages 1-40")).to_be_visible(
         timeout=PATIENCE_MS
     )
     expect(page.get_by_text("CACHE[page] = text.split()")).to_be_visible()
@@ -211,7 +202,7 @@ def test_another_suspect_is_chosen_in_the_table(page: Page, app: str) -> None:
     place = grid.bounding_box()
     assert place is not None
     page.mouse.click(place["x"] + 18, place["y"] + 87)  # the second row
-    expect(page.get_by_text("5.0 MB in 20,000 str, born in pages 3-12")).to_be_visible()
+    expect(page.get_by_text("5.0 MB in 20,000 blocks (str), born in pages 3-12")).to_be_visible()
     expect(boxes(page)).to_have_count(3)
     expect(box(page, 5)).to_contain_text("running function")
 

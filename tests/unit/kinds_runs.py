@@ -33,6 +33,7 @@ START = 50 * MB
 """The resident set before anything happens; none of it is Python's, malloc's or an arena's."""
 
 LOAD = Frame("/srv/app/ingest.py", 12, "load")
+IMPORTING = Frame("<frozen importlib._bootstrap_external>", 729, "_compile_bytecode")
 Bytes = Callable[[int], int]
 
 
@@ -71,12 +72,14 @@ class Holder:
 @dataclass(frozen=True)
 class Run:
     """``python`` gives what is alive at the end of a page, by birth page; 0 is what was there
-    before the first. The others are bytes at the end of a page; ``arenas`` is what arenas hold
-    beyond live blocks. ``steps`` are (name, RSS given back, Python bytes given back, objects)."""
+    before the first. ``imported`` is the same of code and classes. The others are bytes at the end
+    of a page; ``arenas`` is what arenas hold beyond live blocks. ``steps`` are (name, RSS given
+    back, Python bytes given back, objects)."""
 
     pages: int = 20
     python: Callable[[int], Alive] = nobody
     during: Bytes = lambda page: 2 * MB
+    imported: Callable[[int], Alive] = nobody
     native: Bytes = nothing
     free: Bytes = nothing
     arenas: Bytes = nothing
@@ -94,7 +97,10 @@ class Run:
 
     def rss(self, page: int) -> int:
         parts = (self.native, self.free, self.arenas)
-        return START + sum(self.python(page).values()) + sum(part(page) for part in parts)
+        return START + self.alive(page) + sum(part(page) for part in parts)
+
+    def alive(self, page: int) -> int:
+        return sum(self.python(page).values()) + sum(self.imported(page).values())
 
 
 def write(path: Path, run: Run) -> Path:
@@ -102,18 +108,24 @@ def write(path: Path, run: Run) -> Path:
         path, {"settings": {"engine": "sampled"}, "document": dict(run.document) or None}
     )
     site = writer.site(list(run.stack))
+    importing = writer.site([MAIN, LOAD, IMPORTING])
     for file, lines in run.source.items():
         writer.put_source(file, lines)
     known: set[int] = set()
 
-    def frame(t_ns: int, alive: Alive) -> None:
-        pairs = {alive_id(unit, site): (size, 1) for unit, size in alive.items() if size}
+    def frame(t_ns: int, alive: Alive, imported: Alive) -> None:
+        pairs = {
+            alive_id(unit, at): (size, 1)
+            for at, sizes in ((site, alive), (importing, imported))
+            for unit, size in sizes.items()
+            if size
+        }
         writer.add_changes("alive", t_ns, 0, dict.fromkeys(known - pairs.keys(), (0, 0)) | pairs)
         known.clear()
         known.update(pairs)
-        total = sum(alive.values())
-        writer.add_frame("heap", t_ns, 0, {site: (total, 1)} if total else {})
-        writer.put_heap_total(HeapTotal(t_ns, total, 0))
+        totals = {site: sum(alive.values()), importing: sum(imported.values())}
+        writer.add_frame("heap", t_ns, 0, {at: (size, 1) for at, size in totals.items() if size})
+        writer.put_heap_total(HeapTotal(t_ns, sum(totals.values()), 0))
 
     def reading(t_ns: int, page: int) -> None:
         writer.put_process(ProcessSample(t_ns, run.rss(page), None, None, 0, 0, 1, 0))
@@ -121,8 +133,8 @@ def write(path: Path, run: Run) -> Path:
 
     writer.put_process(ProcessSample(0, START, None, None, 0, 0, 1, 0))
     writer.put_ledger(_ledger(Run(), 0, 0))
-    frame(0, {})
-    frame(S - 1, run.python(0))
+    frame(0, {}, {})
+    frame(S - 1, run.python(0), run.imported(0))
     reading(S - 1, 0)
     for page in range(1, run.pages + 1):
         error = ("ValueError", "damaged") if page in run.failed else (None, None)
@@ -134,8 +146,9 @@ def write(path: Path, run: Run) -> Path:
         writer.put_unit_peaks(
             [UnitPeak(page, before, after, before + run.peak(page), "kernel high-water mark")]
         )
-        frame(page * S + 500 * MS, {**run.python(page - 1), page: run.during(page)})
-        frame((page + 1) * S, run.python(page))
+        middle = {**run.python(page - 1), page: run.during(page)}
+        frame(page * S + 500 * MS, middle, run.imported(page - 1))
+        frame((page + 1) * S, run.python(page), run.imported(page))
         reading((page + 1) * S, page)
         writer.put_unit_heaps([UnitHeap(page, run.during(page), run.during(page))])
     end = (run.pages + 2) * S
@@ -149,7 +162,7 @@ def write(path: Path, run: Run) -> Path:
 
 
 def _ledger(run: Run, t_ns: int, page: int) -> LedgerReading:
-    python = sum(run.python(page).values())
+    python = run.alive(page)
     return LedgerReading(
         t_ns=t_ns,
         rss=run.rss(page),
@@ -168,7 +181,7 @@ def _ledger(run: Run, t_ns: int, page: int) -> LedgerReading:
 
 
 def _settlement(run: Run, end: int) -> list[SettlementStep]:
-    rss, python = run.rss(run.pages), sum(run.python(run.pages).values())
+    rss, python = run.rss(run.pages), run.alive(run.pages)
     steps = []
     given = {name: figures for name, *figures in run.steps or ()}
     for place, name in enumerate(("result released", "collection", "malloc_trim"), start=1):

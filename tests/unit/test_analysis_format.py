@@ -8,6 +8,7 @@ from diagnostics.analysis.format import (
     format_count,
     format_seconds,
     format_share,
+    sentence_case,
 )
 
 
@@ -71,3 +72,20 @@ def test_counts_and_shares():
         "2 entries",
         "0 days",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("page 87 of A", "Page 87 of A"),
+        ("3.1 MB were freed", "3.1 MB were freed"),
+        ("malloc_trim gave back 2 MB", "malloc_trim gave back 2 MB"),
+        ("run() ends", "run() ends"),
+        ("gc.collect frees it", "gc.collect frees it"),
+        ("`page.close()` runs in the loop", "`page.close()` runs in the loop"),
+        ("freed. Then kept", "Freed. Then kept"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_begins_with_a_capital_but_a_name_from_code_keeps_its_letters(text, sentence):
+    assert sentence_case(text) == sentence

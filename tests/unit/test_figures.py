@@ -4,9 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from hand_built import MB, METHOD, S, build
+from hand_built import MB, METHOD, MS, S, build
 
 from diagnostics.analysis.collector import event_table, generation_table, pause_table
+from diagnostics.analysis.drops import Drop, heap_drops
 from diagnostics.analysis.gc_account import GcAccount
 from diagnostics.analysis.heatmap import SiteHeat
 from diagnostics.analysis.series import LiveSeries
@@ -17,8 +18,9 @@ from diagnostics.figures.heatmap import colour_scale, heatmap, to_view
 from diagnostics.figures.theme import size_colours
 from diagnostics.figures.timeline import timeline
 from diagnostics.figures.units import unit_peaks
-from diagnostics.recording.model import UnitPeak, UnitRow
+from diagnostics.recording.model import GcEvent, UnitPeak, UnitRow
 from diagnostics.recording.reader import RecordingReader
+from diagnostics.recording.writer import RecordingWriter
 
 
 class Run:
@@ -215,6 +217,17 @@ def test_without_data_a_figure_says_so(tmp_path):
     ]:
         assert [note.text for note in figure.layout.annotations] == [words]
         assert not figure.data
+        # nothing is measured, so nothing stands beside it that measures
+        assert (figure.layout.xaxis.visible, figure.layout.yaxis.visible) == (False, False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_figure_has_the_letters_of_the_page(light, dark, name):
+    for figure in (light[name], dark[name]):
+        assert figure.layout.font.family.startswith('"Source Sans"')
+        assert figure.layout.title.font.family is None  # what is not said is inherited
+        assert figure.layout.title.font.weight == 600
+    assert light[name].layout.font.color != dark[name].layout.font.color
 
 
 def test_labels_are_text_not_markup():
@@ -222,3 +235,30 @@ def test_labels_are_text_not_markup():
     figures = unit_figures([unit], {1: UnitPeak(1, MB, MB, 9 * MB, METHOD)}, S)
     assert "<b>" not in unit_peaks(figures).data[0].hovertext[0]
     assert "&lt;i&gt;" in unit_peaks(figures).data[0].hovertext[0]
+
+
+def test_a_collection_on_the_map_says_who_freed_what_the_heap_lost(tmp_path, run):
+    # given a heap that falls from 56 MB at 3 s to 12 MB at 6 s, and a collection of 40 objects in
+    # between; the one at 1.5 s stands where the heap grows
+    with RecordingReader(build(tmp_path / "run.p87")) as reader:
+        view = to_view(run.table, gc=run.account, drops=heap_drops(reader))
+    assert [line.text for line in view.gc_lines] == [
+        "generation 0, 2.0 ms, 5 collected",
+        "generation 2, 70.0 ms, 40 collected; the heap fell by 44.0 MB: reference count"
+        " (estimated)",
+    ]
+
+
+def test_a_collection_on_the_map_says_what_it_freed_where_that_was_counted(tmp_path, run):
+    writer = RecordingWriter(tmp_path / "run.p87", {})
+    writer.add_gc_events([GcEvent(2 * S, 100 * MS, 2, 9, 0, 1, False, 60 * MB, 20 * MB)])
+    writer.close()
+    account = GcAccount()
+    with RecordingReader(tmp_path / "run.p87") as reader:
+        account.feed(reader)
+    # The drop is seen at the tick after the collection was over, 0.1 s after it began.
+    drop = Drop(2 * S + 50 * MS, 3 * S, 60 * MB, 22 * MB, 9, 40 * MB, "collector", certain=True)
+    [line] = to_view(run.table, gc=account, drops=[drop]).gc_lines
+    assert line.text == (
+        "generation 2, 100 ms, 9 collected, 40.0 MB freed; the heap fell by 38.0 MB: collector"
+    )

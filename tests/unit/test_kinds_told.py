@@ -73,7 +73,7 @@ def test_the_terminal_says_it_all(judged):
     text = "\n".join([*verdict_lines(judged), *suspect_lines(judged)])
     assert "Per-unit cache kept on the document (sure): 19.0 MB, 90.5 % of" in text
     assert "page.close()  # after its last use" in text
-    assert "19.0 MB in 100 Page, born in pages 1-20" in text
+    assert "19.0 MB in 100 blocks (Page), born in pages 1-20" in text
     assert "held by `pdf` (frame load) → `.pages` list → `[3]` Page (9 like it)" in text
 
 

@@ -27,6 +27,7 @@ from diagnostics.figures.theme import framed
 from diagnostics.recording.model import (
     Capture,
     ChainLink,
+    Frame,
     HeldObject,
     Outcome,
     Reference,
@@ -35,7 +36,7 @@ from diagnostics.recording.model import (
 )
 from diagnostics.recording.reader import RecordingReader
 from diagnostics.recording.writer import RecordingWriter
-from pages.common.prose import code, prose
+from pages.common.prose import code, code_line, prose
 from pages.components.holders.component import encode
 from pages.overview import rerun
 
@@ -114,6 +115,23 @@ def write_graph(path):
     return path
 
 
+def write_import(path, *, and_leak):
+    """A library that page 1 imported left 12 MB of code; with ``and_leak`` there are 3 MB of own
+    objects too."""
+    writer = RecordingWriter(path, {"settings": {"engine": "sampled"}})
+    own = writer.site([MAIN, OBJECTS])
+    importing = writer.site([MAIN, Frame("<frozen importlib._bootstrap>", 241, "_call")])
+    writer.put_units([UnitRow(1, "page", "page 1", S, 2 * S, "finished")])
+    suspects = [Suspect(1, 1, importing, "builtins.code", 12 * MB, 9_000, 1, 1, 1, 1.0)]
+    if and_leak:
+        suspects.append(Suspect(1, 2, own, "app.Node", 3 * MB, 10, 1, 1, 1, 1.0))
+    writer.put_capture(
+        Capture(1, 2 * S, 1, "end of the run", 5_000_000, 900, True, ""), suspects, [], [], []
+    )
+    writer.put_outcome(Outcome("finished", "The loader returned.", 3 * S, 1))
+    writer.close()
+
+
 @pytest.fixture
 def reader(tmp_path):
     with RecordingReader(write_graph(tmp_path / "graph.p87")) as opened:
@@ -188,7 +206,7 @@ def test_the_table_names_what_people_can_change(reader):
         {
             "alive": "3.0 MB",
             "share": 75.0,
-            "what": "2,000 str",
+            "what": "2,000 blocks (str)",
             "born in": "page 1",
             "steadiness": 100.0,
             "allocated in": "app/ingest.py:9 in main",  # not the library's line below it
@@ -197,7 +215,7 @@ def test_the_table_names_what_people_can_change(reader):
         {
             "alive": "1.0 MB",
             "share": 25.0,
-            "what": "10 Node",
+            "what": "10 blocks (Node)",
             "born in": "page 1",
             "steadiness": 50.0,
             "allocated in": "not known",
@@ -264,15 +282,15 @@ def test_a_drop_says_what_freed_it():
     mark_drops(
         figure,
         [
-            Drop(S, 2 * S, 9 * MB, 4 * MB, 0, "reference count", True),
-            Drop(3 * S, 4 * S, 9 * MB, 2 * MB, 5_000, "collector", False),
+            Drop(S, 2 * S, 9 * MB, 4 * MB, 0, 0, "reference count", True),
+            Drop(3 * S, 4 * S, 9 * MB, 2 * MB, 5_000, 5 * MB, "collector", False),
         ],
     )
     collected, counted = figure.data
     assert (collected.name, counted.name) == ("drop by collector", "drop by reference count")
     assert (list(counted.x), list(counted.y)) == ([2], [4 * MB])
     assert counted.text[0] == "9.0 MB to 4.0 MB at 2.0 s: freed by the reference count"
-    assert "collections freed 5,000 objects meanwhile" in collected.text[0]
+    assert "collections freed 5,000 objects with 5.0 MB meanwhile" in collected.text[0]
     assert collected.text[0].endswith("estimated: both may have had a part")
 
 
@@ -291,6 +309,12 @@ def test_a_drop_says_what_freed_it():
 )
 def test_names_in_sentences_are_code_and_nothing_else_is_markdown(text, markdown):
     assert prose(text) == markdown
+
+
+def test_a_line_of_source_keeps_its_spaces():
+    assert code_line("    return a  # b\n") == "`    return a  # b`"
+    assert code_line("\tx = '`'") == "``        x = '`'``"
+    assert code_line("   \n") == ""
 
 
 def test_code_cannot_be_left_by_a_backtick():
@@ -312,7 +336,7 @@ def test_the_leaks_page_shows_stack_and_chain_of_the_first_suspect(folder):
     write_graph(folder / "graph.p87")
     app = shown("leaks", "graph.p87")
     said = texts(app)
-    assert prose("3.0 MB in 2,000 str, born in page 1") in said
+    assert prose("3.0 MB in 2,000 blocks (str), born in page 1") in said
     assert "- **`app/ingest.py:9 in main`**\n- `pdfplumber/page.py:412 in objects`" in said
     assert "1. `[7]` → **Chunk** · one of 40 :red-badge[likely wrong]" in said
 
@@ -348,6 +372,25 @@ def test_the_overview_opens_with_the_verdict_its_evidence_and_the_fix(folder):
     assert said.index("Per\\-unit cache kept on the document") < said.index("What to do")
     assert any(metric.label == "This explains" for metric in app.metric)
     assert "Release each unit after its last use" in said
+
+
+def test_what_was_imported_is_no_suspect_but_is_told(folder):
+    write_import(folder / "both.p87", and_leak=True)
+    app = shown("leaks", "both.p87")
+    [table] = [frame.value for frame in app.dataframe]
+    assert table["what"].tolist() == ["10 blocks (Node)"]
+    assert table["share"].tolist() == [100.0]
+    assert "Left out: 12.0 MB of code and classes" in texts(app)
+
+
+def test_an_import_alone_leaves_nothing_behind(folder):
+    write_import(folder / "import.p87", and_leak=False)
+    app = shown("leaks", "import.p87")
+    assert not app.dataframe
+    assert [message.value for message in app.success] == [
+        "Nothing that old units left behind was found."
+    ]
+    assert "Left out: 12.0 MB of code and classes" in texts(app)
 
 
 def test_nothing_wrong_is_a_verdict_too(folder):

@@ -284,7 +284,7 @@ def test_the_figure_stacks_the_parts_up_to_rss(recording, dark):
 def test_the_figure_says_why_parts_are_missing():
     row = parts(replace(READING, native_used=None, native_free=None))
     figure = ledger([row])
-    assert row.note in [annotation.text for annotation in figure.layout.annotations]
+    assert row.note in [note.text.replace("<br>", " ") for note in figure.layout.annotations]
 
 
 # -- the control group -------------------------------------------------------------------------

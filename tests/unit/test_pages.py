@@ -70,6 +70,17 @@ def test_every_page_shows_a_recording(folder, page, title):
     assert not app.error or page == "overview"
 
 
+def test_lines_of_code_stand_as_code_beside_their_figures(folder):
+    # given a function of which the first line never runs, and the second ran three times
+    build(folder / "built.p87")
+    [table] = [element.value for element in shown("lines", "built.p87").table]
+    assert table["line"].tolist() == [13, 14]
+    assert table["source"].tolist() == ["`def read(path):`", "`    return path.read_bytes()`"]
+    for column, value in (("added (MB)", 5.0), ("after (MB)", 61.0), ("runs", 3)):
+        assert table[column].isna().tolist() == [True, False]
+        assert table[column].iloc[1] == value
+
+
 def test_the_first_screen_offers_the_sample(folder):
     app = shown("record")
     assert [element.value for element in app.title] == ["Record"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,19 +20,24 @@ from diagnostics.recording.reader import RecordingReader
 _MOST_WARM_UP = 2
 _MOST = 0.5  # of what is alive: the line that keeps it
 _DENSE = 0.9  # of the newest units: so many are alive in a tail
+_OLDEST_GENERATION = 2
+_TELLING = 1_000_000  # bytes: what is left of less, when a collection came, may be chance
 
 
-def retained(reader: RecordingReader, stacks: Stacks, clock: UnitClock) -> Retained | None:
-    """What the units left; None where the engine does not know birth units, or none has ended."""
-    births = Births()
-    births.feed(reader)
+def retained(
+    reader: RecordingReader, stacks: Stacks, clock: UnitClock, births: Births
+) -> Retained | None:
+    """What the units left; None where the engine does not know birth units, or none has ended.
+
+    ``births`` has followed the whole recording.
+    """
     ended = births.ended()
     if births.gap or not ended:
         return None
     shape = shape_of_births(births)
-    # What the first unit imported stays, and is nobody's trouble.
-    first = _without_imports(reader, stacks, clock, ended[0].row.index)
-    ended[0] = replace(ended[0], left=min(first, ended[0].left))
+    # What a unit imported comes once and stays, and is nobody's trouble.
+    imported = _imported(reader, stacks, clock)
+    ended = [_without(unit, imported[unit.row.index]) for unit in ended]
     old = ended[:-1]
     warm_up = min(_MOST_WARM_UP, len(ended) // 4)
     settled = ended[warm_up:-1] or ended
@@ -54,6 +60,7 @@ def retained(reader: RecordingReader, stacks: Stacks, clock: UnitClock) -> Retai
         tail=_tail(ended),
         lag=_lag(births, len(ended)),
         refilled=_refilled(reader, stacks, clock, each),
+        survived=_survived(reader, stacks, clock),
         spike=_spike(shape, ended, peak_each),
     )
 
@@ -105,15 +112,25 @@ def _spike(shape: Shape, ended: Sequence[EndedUnit], usual: int) -> Spike | None
     return Spike(unit.row.label, unit.peak, usual, unit.left, "live Python memory")
 
 
-def _without_imports(reader: RecordingReader, stacks: Stacks, clock: UnitClock, unit: int) -> int:
-    """What a unit left when the last one ended, but for what it imported."""
+def _imported(reader: RecordingReader, stacks: Stacks, clock: UnitClock) -> Counter[int]:
+    """What each unit had imported of what was alive when the last one ended."""
     births = reader.state_at("alive", clock.last_ns)
-    size = 0
+    found: Counter[int] = Counter()
     for pair, values in births.values.items() if births else ():
-        born, site = unit_and_site(pair)
-        if born == unit and not stacks.is_import(site):
-            size += values[0]
-    return size
+        unit, site = unit_and_site(pair)
+        if stacks.is_import(site):
+            found[unit] += values[0]
+    return found
+
+
+def _without(unit: EndedUnit, imported: int) -> EndedUnit:
+    return replace(
+        unit,
+        peak=max(0, unit.peak - imported),
+        kept=max(0, unit.kept - imported),
+        left=max(0, unit.left - imported),
+        now=max(0, unit.now - imported),
+    )
 
 
 def _tail(ended: Sequence[EndedUnit]) -> int:
@@ -158,6 +175,34 @@ def _refilled(reader: RecordingReader, stacks: Stacks, clock: UnitClock, each: i
     # The lines make a unit at a time: what one has freed is compared with what a unit keeps.
     again = (min(size, each * kept[place] / total) for place, size in freed.items() if total)
     return sum(again) / each
+
+
+def _survived(reader: RecordingReader, stacks: Stacks, clock: UnitClock) -> float | None:
+    """What a full collection left alive of what units before it had left behind, as a part of it:
+    of the collection that came upon most."""
+    moments = [
+        event.t_ns
+        for event in reader.gc_events()
+        if event.generation == _OLDEST_GENERATION and clock.first_ns <= event.t_ns <= clock.last_ns
+    ]
+    ends = {row.index: row.end_ns for row in reader.units() if row.end_ns is not None}
+    most, survived = _TELLING, None
+    held: Counter[int] = Counter()
+    known: dict[int, int] = {}
+    last_ns = -1
+    for frame in reader.changes("alive", after_ns=-1):
+        changes = site_changes(frame, known)
+        came = bisect_right(moments, frame.t_ns) > bisect_right(moments, last_ns)
+        old = [unit for unit in held if ends.get(unit, last_ns) < last_ns] if came else []
+        before = sum(held[unit] for unit in old)
+        for pair, change in changes.items():
+            unit, site = unit_and_site(pair)
+            if not stacks.is_import(site):
+                held[unit] += change
+        if before >= most:
+            most, survived = before, min(1.0, sum(held[unit] for unit in old) / before)
+        last_ns = frame.t_ns
+    return survived
 
 
 def _median(values: Sequence[int]) -> int:

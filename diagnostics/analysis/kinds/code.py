@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from diagnostics.analysis.heap_changes import site_changes
 from diagnostics.analysis.kinds.evidence import KnownCode, ReleaseCall
 from diagnostics.analysis.kinds.libraries import libraries, release_names
+from diagnostics.analysis.kinds.readings import Span
 from diagnostics.analysis.sites import library_of
-from diagnostics.analysis.stacks import OWN_CODE, Stacks
-from diagnostics.recording.model import Frame
+from diagnostics.analysis.stacks import OWN_CODE, Stacks, callers_first, is_own
+from diagnostics.recording.model import Frame, unit_and_site
 from diagnostics.recording.reader import RecordingReader
 
 _CALL = re.compile(r"\.\s*(\w+)\s*\(")
 _LOOP = re.compile(r"\s*(async\s+)?(for|while)\b")
 _USUAL_RELEASES = frozenset({"close", "release", "clear", "dispose", "free", "unload", "cleanup"})
+_LIBRARY_BYTES = 100_000  # of code and classes; less is a module that came late
 _NEAR_LINES = 12  # a loop's body; further away it is another thought
 
 
@@ -35,6 +37,53 @@ def packages(reader: RecordingReader, stacks: Stacks) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda name: (-size[name], name)))
 
 
+def import_spans(reader: RecordingReader, stacks: Stacks) -> list[Span]:
+    """When libraries were imported, in order and apart: while the units went on that did it.
+    Outside of units, or where they are not known, from a look at the heap to the next one that
+    found more code."""
+    units = {row.index: row for row in reader.units()}
+    first_ns = min((row.start_ns for row in units.values()), default=reader.last_ns())
+    spans: list[Span] = []
+    before_ns = -1
+    for t_ns, came in _imports(reader, stacks):
+        for unit, size in came.items():
+            if size < _LIBRARY_BYTES:
+                continue
+            if unit in units:
+                ended_ns = units[unit].end_ns
+                spans.append((units[unit].start_ns, t_ns if ended_ns is None else ended_ns))
+            else:
+                came_before_units = unit == 0 and before_ns < first_ns
+                spans.append((before_ns, min(first_ns, t_ns) if came_before_units else t_ns))
+        before_ns = t_ns
+    return _apart(spans)
+
+
+def _imports(reader: RecordingReader, stacks: Stacks) -> Iterator[tuple[int, Counter[int | None]]]:
+    """At each look at the heap, by how many bytes of code each unit had more than before; all of
+    it under None where the engine does not know birth units."""
+    known: dict[int, int] = {}
+    births = reader.state_at("alive", reader.last_ns()) is not None
+    for frame in reader.changes("alive" if births else "heap", after_ns=-1):
+        came: Counter[int | None] = Counter()
+        for key, change in site_changes(frame, known).items():
+            unit, site = unit_and_site(key) if births else (None, key)
+            if stacks.is_import(site):
+                came[unit] += change
+        yield frame.t_ns, came
+
+
+def _apart(spans: Iterable[Span]) -> list[Span]:
+    """``spans`` in order; those that overlap are one."""
+    apart: list[Span] = []
+    for since_ns, until_ns in sorted(spans):
+        if apart and since_ns <= apart[-1][1]:
+            apart[-1] = apart[-1][0], max(apart[-1][1], until_ns)
+        else:
+            apart.append((since_ns, until_ns))
+    return apart
+
+
 def known_code(reader: RecordingReader, stacks: Stacks) -> tuple[KnownCode, ...]:
     """What the entries of ``libraries.json`` that name a file held, those with anything."""
     parts = {place: entry.file for place, entry in enumerate(libraries()) if entry.file}
@@ -43,7 +92,7 @@ def known_code(reader: RecordingReader, stacks: Stacks) -> tuple[KnownCode, ...]
         for file in stacks.files
     }
     matches: dict[int | None, frozenset[int]] = {None: frozenset()}
-    for site, row, caller in stacks.callers_first():
+    for site, row, caller in callers_first(stacks.sites):
         matches[site] = of_file[row.file] | matches[caller]
     now: Counter[int] = Counter()
     most: Counter[int] = Counter()
@@ -76,7 +125,7 @@ def release_calls(
     source: dict[str, dict[int, str]] = {}
     for row in reader.line_profile():
         source.setdefault(row.file, {})[row.line] = row.source
-    own = {frame for stack in stacks for frame in stack if library_of(frame.file) == OWN_CODE}
+    own = {frame for stack in stacks for frame in stack if is_own(frame.file)}
     for frame in own:
         lines = {**reader.source(frame.file), **source.get(frame.file, {})}
         here = lines.get(frame.line)

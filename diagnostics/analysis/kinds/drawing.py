@@ -9,7 +9,7 @@ from typing import Any
 
 from diagnostics.analysis.drops import heap_drops
 from diagnostics.analysis.kinds.births import outside_units, retained
-from diagnostics.analysis.kinds.code import known_code, packages, release_calls
+from diagnostics.analysis.kinds.code import import_spans, known_code, packages, release_calls
 from diagnostics.analysis.kinds.evidence import Collector, Evidence, Follower, Growth, Spike
 from diagnostics.analysis.kinds.growth import Reading, UnitClock, growth_of, has_levelled, theil_sen
 from diagnostics.analysis.kinds.readings import (
@@ -21,7 +21,9 @@ from diagnostics.analysis.kinds.readings import (
     slack_readings,
     usual_need,
     what_is_left,
+    without_steps,
 )
+from diagnostics.analysis.retention import Births
 from diagnostics.analysis.stacks import Stacks
 from diagnostics.analysis.suspects import best_capture, suspects_of
 from diagnostics.analysis.units import STANDS_OUT, WORTH_NAMING_BYTES, UnitFigures, unit_figures
@@ -33,8 +35,14 @@ _RARE = 0.05  # of the units: so many may stand out and still be exceptions
 _FEW_UNITS = 4  # with fewer nothing can be left out as warm-up
 
 
-def draw_evidence(reader: RecordingReader) -> Evidence:
-    """The evidence of a run, finished or not. Raises ``RecordingError`` on a damaged file."""
+def draw_evidence(reader: RecordingReader, births: Births | None = None) -> Evidence:
+    """The evidence of a run, finished or not; ``births``, if given, has followed all of it.
+
+    Raises ``RecordingError`` on a damaged file.
+    """
+    if births is None:
+        births = Births()
+        births.feed(reader)
     meta, units, outcome = reader.meta(), reader.units(), reader.outcome()
     peaks, steps, samples = reader.unit_peaks(), reader.settlement(), reader.process()
     clock = UnitClock.of(units, outcome.t_ns)
@@ -42,6 +50,9 @@ def draw_evidence(reader: RecordingReader) -> Evidence:
     heap = [(total.t_ns, total.bytes) for total in reader.heap_totals()]
     whole_ledger = reader.ledger()
     ledger = before_settlement(whole_ledger, steps)
+    # What importing a library takes comes once: it is no growth with the units.
+    native = without_steps(native_readings(whole_ledger), import_spans(reader, stacks))
+    native_then = [reading for reading in native if not steps or reading[0] <= steps[0].t_ns]
     rss = rss_growth(samples, units, peaks, clock)
     python = growth_of(heap, clock)
     children = growth_of(column(ledger, "children"), clock)
@@ -60,16 +71,17 @@ def draw_evidence(reader: RecordingReader) -> Evidence:
         need=usual_need(ledger, clock),
         rss=rss,
         python=python,
-        native=growth_of(native_readings(ledger), clock),
+        native=growth_of(native_then, clock),
         slack=growth_of(slack_readings(ledger), clock),
+        free=growth_of(column(ledger, "native_free"), clock),
         children=children,
         group=growth_of(column(ledger, "group_anonymous"), clock),
         group_cache=growth_of(column(ledger, "group_cache"), clock),
-        retained=retained(reader, stacks, clock),
+        retained=retained(reader, stacks, clock, births),
         opened=opened,
         outside=outside,
         settled=settled(steps, samples[0].rss if samples else None, heap[0][1] if heap else None),
-        left=what_is_left(whole_ledger, steps),
+        left=what_is_left(whole_ledger, native, steps),
         suspects=suspects,
         capture_complete=capture.complete if capture else None,
         captured_at_end=capture is not None and capture.t_ns >= clock.last_ns,

@@ -69,7 +69,9 @@ class Retained:
     that is not the picture; ``lag`` how many units were alive at once, at most, after each quarter
     of the units (empty where the frames are too far apart). ``refilled`` is the part of a unit's
     retention that another line had made before, at the same places of a library, and that was
-    freed, 0 to 1. ``spike`` is the unit that stands out in Python memory alone.
+    freed, 0 to 1. ``survived`` is the part of what older units had left that a full collection
+    left alive while units went on, 0 to 1; None where none came upon 1 MB or more. ``spike`` is the
+    unit that stands out in Python memory alone.
     """
 
     shape: Shape
@@ -87,6 +89,7 @@ class Retained:
     tail: int
     lag: tuple[int, ...]
     refilled: float
+    survived: float | None
     spike: Spike | None
 
 
@@ -169,8 +172,9 @@ class Evidence:
 
     ``base`` is the most that the process took above its start, children's growth included: what a
     verdict has to explain. ``need`` is what the loader usually has in use at a time (three
-    quarters of the readings are below), above the start. ``opened`` is what was allocated before
-    the first unit (imports apart) and still there when the last one ended, in Python blocks;
+    quarters of the readings are below), above the start. ``slack`` is pymalloc's empty space and
+    ``free`` what malloc had free, both before anything was let go. ``opened`` is what was allocated
+    before the first unit (imports apart) and still there when the last one ended, in Python blocks;
     ``outside`` what came to that while units went on. ``packages`` are the libraries that stacks
     and mapped files tell of, those first through which most memory came. ``captured_at_end``: the
     suspects are those of after the last unit.
@@ -188,6 +192,7 @@ class Evidence:
     python: Growth | None
     native: Growth | None
     slack: Growth | None
+    free: Growth | None
     children: Growth | None
     group: Growth | None
     group_cache: Growth | None

@@ -46,6 +46,13 @@ class UnitClock:
         warm_up = min(_MOST_WARM_UP, len(self.ends) // 4)
         return self.ends[warm_up - 1] if warm_up else self.first_ns
 
+    @property
+    def middle_ns(self) -> int:
+        """When the first half of the units after the warm-up had ended."""
+        warm_up = self.ended(self.warm_ns)
+        later = len(self.ends) - warm_up
+        return self.ends[warm_up + (later + 1) // 2 - 1] if later else self.warm_ns
+
     def ended(self, t_ns: int) -> int:
         """How many units had ended at that moment."""
         return bisect_right(self.ends, t_ns)
@@ -65,17 +72,18 @@ def growth_of(readings: Sequence[Reading], clock: UnitClock) -> Growth | None:
     """The growth of a quantity read at ``readings``, in order of time; None without any."""
     if not readings:
         return None
-    start = readings[0][1]
+    start, warm, end = readings[0][1], _at(readings, clock.warm_ns), _at_the_end(readings, clock)
+    # Where readings are far apart, these three stand for those that nobody took.
+    known = [*readings, (clock.warm_ns, warm), (clock.middle_ns, _at(readings, clock.middle_ns))]
     while_units = [
-        (float(clock.ended(t_ns)), float(value))
-        for t_ns, value in readings
-        if clock.warm_ns <= t_ns <= clock.last_ns
+        (clock.ended(t_ns), value) for t_ns, value in known if clock.warm_ns <= t_ns < clock.last_ns
     ]
-    middle = (clock.ended(clock.warm_ns) + len(clock.ends)) / 2
+    while_units = [*sorted(while_units), (len(clock.ends), end)]
+    middle = clock.ended(clock.middle_ns)
     return Growth(
         open=_at(readings, clock.first_ns) - start,
-        warm=_at(readings, clock.warm_ns) - start,
-        end=_at(readings, clock.last_ns) - start,
+        warm=warm - start,
+        end=end - start,
         highest=max(value for _, value in readings) - start,
         per_unit=theil_sen(while_units),
         late=theil_sen([point for point in while_units if point[0] >= middle]),
@@ -99,6 +107,17 @@ def upper_quartile(values: Sequence[int]) -> int | None:
 
 
 def _at(readings: Sequence[Reading], t_ns: int) -> int:
-    """The last value read up to that moment, or the first one where none was."""
+    """The value at a moment: on the line between the readings around it. Before the first reading
+    it is the first, after the last the last."""
     place = bisect_right(readings, t_ns, key=lambda reading: reading[0])
-    return readings[max(0, place - 1)][1]
+    if place == 0 or place == len(readings):
+        return readings[max(0, place - 1)][1]
+    (before_ns, before), (after_ns, after) = readings[place - 1 : place + 1]
+    return before + round((after - before) * (t_ns - before_ns) / (after_ns - before_ns))
+
+
+def _at_the_end(readings: Sequence[Reading], clock: UnitClock) -> int:
+    """The value when the last unit ended. What was there before, and is gone at the next reading,
+    went with the document."""
+    place = bisect_right(readings, clock.last_ns, key=lambda reading: reading[0])
+    return max(readings[max(0, place - 1)][1], _at(readings, clock.last_ns))

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+from diagnostics.analysis.format import counted
 from diagnostics.analysis.kinds.evidence import Evidence
 from diagnostics.analysis.sites import short_path
 from diagnostics.analysis.suspects import Held, Link
@@ -108,6 +109,14 @@ def in_words(chain: Sequence[Link]) -> str:
     if len(parts) > _SHOWN_LINKS:
         parts[_SHOWN_LINKS - 2 : -1] = ["…"]
     return " → ".join(parts)
+
+
+def blocks_in_words(suspect: Held) -> str:
+    """ "6,662,623 blocks (LTChar)": all that was allocated there, and the type of the objects that
+    were found in it. Most blocks are parts of such objects: their dictionaries, lists, numbers."""
+    kind = _last(suspect.type)
+    blocks = counted(suspect.blocks, "block")
+    return f"{blocks} ({kind})" if kind else blocks
 
 
 def is_of_script(chain: Sequence[Link]) -> bool:

@@ -17,6 +17,9 @@ FLOOR_TOTAL = 1_000_000
 NATIVE_FLOOR = 16_000_000
 """What native memory may grow by: buffers and allocators take such steps in healthy runs."""
 
+FREED_FLOOR = 16_000_000
+"""Less free memory than this in an allocator is for what comes next."""
+
 _STEADILY = 0.5
 _RESIDUE = 0.1
 _LITTLE = 0.2
@@ -72,21 +75,40 @@ def garbage(evidence: Evidence) -> int:
     """Python bytes that nobody held and that waited for the collector at the end.
 
     What had a chain from a root before the result was let go is not among them, though the
-    collector may have had to free it afterwards.
+    collector may have had to free it afterwards; nor is what would have been left alive by a full
+    collection that came while units went on.
     """
     settled = evidence.settled
     if settled is None:
         return 0
     kept = kept_by_units(evidence)
     if not evidence.suspects:
-        return settled.collection_python
-    unreferred = share(evidence, NO_REFERRER)
-    held = kept * (1.0 - share(evidence, None) - unreferred)
-    # A young collection can come between the capture and the settlement: what nobody referred to
-    # in the first and is gone in the second went that way.
-    gone = kept * unreferred - max(0, settled.left_python or 0) - settled.result_python
-    seen = evidence.captured_at_end and settled.left_python is not None
-    return max(0, settled.collection_python - round(held), round(gone) if seen else 0)
+        waited = settled.collection_python
+    else:
+        unreferred = share(evidence, NO_REFERRER)
+        held = kept * (1.0 - share(evidence, None) - unreferred)
+        # A young collection can come between the capture and the settlement: what nobody referred
+        # to in the first and is gone in the second went that way.
+        gone = kept * unreferred - max(0, settled.left_python or 0) - settled.result_python
+        seen = evidence.captured_at_end and settled.left_python is not None
+        waited = max(0, settled.collection_python - round(held), round(gone) if seen else 0)
+    return round(waited * (1.0 - _survived(evidence)))
+
+
+def held_meanwhile(evidence: Evidence) -> float:
+    """The part of what units left, 0 to 1, that somebody held as long as units went on, and nobody
+    any more when a capture looked for its holder: a full collection left it alive, and it went when
+    all was let go."""
+    settled, kept = evidence.settled, kept_by_units(evidence)
+    if settled is None or settled.left_python is None or not evidence.captured_at_end or not kept:
+        return 0.0
+    gone = 1.0 - min(1.0, max(0, settled.left_python) / kept)
+    return min(share(evidence, NO_REFERRER), gone) * _survived(evidence)
+
+
+def _survived(evidence: Evidence) -> float:
+    retained = evidence.retained
+    return retained.survived or 0.0 if retained is not None else 0.0
 
 
 def ever_more(evidence: Evidence) -> bool:

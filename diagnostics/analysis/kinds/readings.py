@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from diagnostics.analysis.kinds.evidence import Growth, Left, Settled
 from diagnostics.analysis.kinds.growth import Reading, UnitClock, growth_of, upper_quartile
@@ -14,6 +16,9 @@ from diagnostics.recording.model import (
     UnitPeak,
     UnitRow,
 )
+
+Span = tuple[int, int]
+"""From after a moment to another one, in nanoseconds."""
 
 
 def rss_growth(
@@ -40,6 +45,24 @@ def native_readings(ledger: Iterable[LedgerReading]) -> list[Reading]:
     return [
         (row.t_ns, _native(row, row.native_used)) for row in ledger if row.native_used is not None
     ]
+
+
+def without_steps(readings: Sequence[Reading], spans: Sequence[Span]) -> list[Reading]:
+    """``readings`` without what they rose by while one of ``spans`` went on. The spans come in
+    order and apart; of a rise that took longer than a span, the span has its part of the time."""
+    taken = 0
+    level: list[Reading] = list(readings[:1])
+    ends = [end for _, end in spans]
+    for (before_ns, before), (t_ns, value) in pairwise(readings):
+        place = bisect_right(ends, before_ns)  # the first span that is not over yet
+        common_ns = 0
+        while place < len(spans) and spans[place][0] < t_ns:
+            common_ns += min(t_ns, spans[place][1]) - max(before_ns, spans[place][0])
+            place += 1
+        if common_ns:
+            taken += max(0, value - before) * common_ns // (t_ns - before_ns)
+        level.append((t_ns, value - taken))
+    return level
 
 
 def slack_readings(ledger: Iterable[LedgerReading]) -> list[Reading]:
@@ -103,17 +126,20 @@ def settled(
     )
 
 
-def what_is_left(ledger: Sequence[LedgerReading], steps: Sequence[SettlementStep]) -> Left | None:
-    """The last reading above the first one; None with fewer than two."""
+def what_is_left(
+    ledger: Sequence[LedgerReading], native: Sequence[Reading], steps: Sequence[SettlementStep]
+) -> Left | None:
+    """The last reading above the first one; None with fewer than two. ``native`` are those of
+    native memory."""
     if len(ledger) < 2:
         return None
     rows = ledger[0], ledger[-1]
-    native, slack = native_readings(rows), slack_readings(rows)
+    slack = slack_readings(rows)
     return Left(
         after_settlement=bool(steps) and rows[1].t_ns >= steps[-1].t_ns,
         python=_rise(column(rows, "python")),
         slack=_rise(slack),
-        native=_rise(native),
+        native=_rise([native[0], native[-1]] if native else []),
         native_free=_rise(column(rows, "native_free")),
     )
 

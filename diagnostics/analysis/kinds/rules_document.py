@@ -66,7 +66,7 @@ def phantom_dimensions(evidence: Evidence) -> Finding:
         size = max(size, known.bytes, evidence.base)
         if size >= _PHANTOM_FLOOR:
             line = (
-                f"{entry.library} made rows of {format_bytes(known.widest)} each:"
+                f"rows of {format_bytes(known.widest)} each were made by {entry.library}:"
                 f" {known.widest // 8:,} cells wide; the run took {format_bytes(size)}"
             )
             return Finding(16, 0.95, size, (line, *_against_file(evidence, size)), _REAL_RANGE)

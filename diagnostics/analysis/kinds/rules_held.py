@@ -5,7 +5,13 @@ from __future__ import annotations
 from diagnostics.analysis.format import counted, format_bytes, format_count, format_share
 from diagnostics.analysis.kinds.evidence import Evidence, Growth
 from diagnostics.analysis.kinds.finding import CAPTURE, Finding, Rerun, silent
-from diagnostics.analysis.kinds.holding import in_words, is_of_script, largest, share
+from diagnostics.analysis.kinds.holding import (
+    blocks_in_words,
+    in_words,
+    is_of_script,
+    largest,
+    share,
+)
 from diagnostics.analysis.kinds.measures import (
     FLOOR_EACH,
     FLOOR_TOTAL,
@@ -13,6 +19,7 @@ from diagnostics.analysis.kinds.measures import (
     ever_more,
     garbage,
     held_bytes,
+    held_meanwhile,
     kept_by_units,
     let_go,
 )
@@ -33,12 +40,20 @@ def per_unit_cache(evidence: Evidence) -> Finding:
     """Kind 1: every unit leaves memory behind, and the document holds it."""
     kept = kept_by_units(evidence)
     documents, unseen = share(evidence, 1), _without_chain(evidence)
-    size = round(kept * (documents + unseen)) - round(garbage(evidence) * unseen)
+    meanwhile = held_meanwhile(evidence)
+    size = round(kept * (documents + meanwhile + unseen)) - round(garbage(evidence) * unseen)
     if kept < FLOOR_TOTAL or size < FLOOR_TOTAL:
         return silent(1)
-    evidence_lines = [*_leaves(evidence, kept), *_held_by(evidence, 1), *_follows(evidence)]
+    evidence_lines = [
+        *_leaves(evidence, kept),
+        *_held_by(evidence, 1),
+        *_survived_lines(evidence),
+        *_follows(evidence),
+    ]
     if documents > unseen:
         score = _SURE
+    elif meanwhile > unseen:
+        score = _LIKELY
     elif evidence.captured_at_end and evidence.capture_complete:
         score = _MAYBE  # somebody looked, and saw no document
     elif let_go(evidence) and after_release(evidence) >= _HALF * kept:
@@ -61,7 +76,8 @@ def per_unit_cache(evidence: Evidence) -> Finding:
 def release_without_effect(evidence: Evidence) -> Finding:
     """Kind 2: as kind 1, though something is released in the same loop."""
     kept, retained = kept_by_units(evidence), evidence.retained
-    size = round(kept * (share(evidence, 1) + _without_chain(evidence)))
+    held = share(evidence, 1) + held_meanwhile(evidence) + _without_chain(evidence)
+    size = round(kept * held)
     if size < FLOOR_TOTAL or not _release_seen(evidence):
         return silent(2)
     lines = [
@@ -80,7 +96,7 @@ def release_without_effect(evidence: Evidence) -> Finding:
         2,
         score,
         size,
-        (*lines, *_leaves(evidence, kept), *_held_by(evidence, 1)),
+        (*lines, *_leaves(evidence, kept), *_held_by(evidence, 1), *_survived_lines(evidence)),
         f"The same loop without the release call leaves more behind for each {evidence.kind}.",
         Rerun(
             "A line profile of the loop shows what each line adds and gives back.", {"lines": True}
@@ -253,9 +269,18 @@ def _held_by(evidence: Evidence, kind: int) -> list[str]:
     return [f"{_blocks(suspect)} are held through {in_words(suspect.chain)}"] if suspect else []
 
 
+def _survived_lines(evidence: Evidence) -> list[str]:
+    retained = evidence.retained
+    if retained is None or not retained.survived or not held_meanwhile(evidence):
+        return []
+    return [
+        f"a full collection left {format_share(retained.survived)} of it alive while"
+        f" {evidence.kind}s went on, and one at the end freed it: who held it was gone by then"
+    ]
+
+
 def _blocks(suspect: Held) -> str:
-    name = suspect.type.rpartition(".")[2] or "block"
-    return f"{format_bytes(suspect.bytes)} in {format_count(suspect.blocks)} {name}"
+    return f"{format_bytes(suspect.bytes)} in {blocks_in_words(suspect)}"
 
 
 def _follows(evidence: Evidence) -> list[str]:

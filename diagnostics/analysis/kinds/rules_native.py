@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diagnostics.analysis.format import counted, format_bytes
-from diagnostics.analysis.kinds.evidence import Evidence, Growth
+from diagnostics.analysis.kinds.evidence import STEADY, Evidence, Growth
 from diagnostics.analysis.kinds.finding import CAPTURE, CHILD, SETTLE, Finding, silent
 from diagnostics.analysis.kinds.holding import holding_kind, in_words, is_of_script, largest, share
 from diagnostics.analysis.kinds.libraries import libraries
@@ -144,9 +144,11 @@ def model_caches(evidence: Evidence) -> Finding:
 
 def _grows(evidence: Evidence) -> Growth | None:
     """Native memory, where it grows by more than a floor, with the units and to the end."""
-    native = evidence.native
+    native, rss = evidence.native, evidence.rss
     if native is None or not native.goes_on or native.per_unit < FLOOR_EACH:
         return None
+    if rss is not None and rss.late < STEADY * native.late:
+        return None  # it is read after every unit, native memory perhaps at the start and the end
     return native if native.over_units >= NATIVE_FLOOR else None
 
 
@@ -166,6 +168,7 @@ def _handles(evidence: Evidence) -> Held | None:
         for suspect in evidence.suspects
         if suspect.chain
         and suspect.steadiness >= _STEADILY
+        and suspect.units >= _HALF * evidence.units
         and (is_of_script(suspect.chain) or holding_kind(suspect.chain) not in _NO_HANDLE)
     ]
     return max(found, key=lambda suspect: (suspect.units, suspect.bytes), default=None)

@@ -8,6 +8,7 @@ from diagnostics.analysis.kinds.finding import CAPTURE, COLLECT, SETTLE, Finding
 from diagnostics.analysis.kinds.holding import NO_REFERRER, share
 from diagnostics.analysis.kinds.measures import (
     FLOOR_TOTAL,
+    FREED_FLOOR,
     after_release,
     empty_arenas,
     free_in_malloc,
@@ -20,7 +21,6 @@ _HALF = 0.5
 _TEETH = 4.0  # times what is alive otherwise: memory that waits is most of the memory
 _MANY_UNITS = 5.0  # units' worth of garbage
 _LARGE_TOOTH = 50_000_000
-_FREED_FLOOR = 16_000_000
 _FREED_SHARE = 0.25  # of what the process took at most
 _REUSED = 0.8  # of what the loader usually needs: so much free memory is for the next unit
 _TRIMMED_REUSED = 0.5
@@ -75,7 +75,7 @@ def cycles_waiting(evidence: Evidence) -> Finding:
             f"a collection at the end freed {counted(settled.objects, 'object')} and"
             f" {format_bytes(settled.collection_python)} of Python memory"
         )
-        piled_up = unit_peak and waiting >= max(_FREED_FLOOR, _MANY_UNITS * unit_peak)
+        piled_up = unit_peak and waiting >= max(FREED_FLOOR, _MANY_UNITS * unit_peak)
         if kept and waiting >= _HALF * kept and not collector.full:
             lines.append(
                 f"units had left {format_bytes(kept)}, and no full collection came in the second"
@@ -110,7 +110,7 @@ def freed_and_returnable(evidence: Evidence) -> Finding:
     settled = evidence.settled
     trimmed = settled.trim_rss if settled is not None else None
     need = evidence.need or 0
-    least = max(_FREED_FLOOR, _FREED_SHARE * evidence.base, _TRIMMED_REUSED * need)
+    least = max(FREED_FLOOR, _FREED_SHARE * evidence.base, _TRIMMED_REUSED * need)
     if trimmed is None or trimmed < least:
         return silent(8)
     over = after_release(evidence)
@@ -160,7 +160,7 @@ def arenas_pinned(evidence: Evidence) -> Finding:
         0.9 if evidence.settled else 0.6,
         empty,
         (
-            f"pymalloc's arenas hold {format_bytes(empty)} more than the live blocks in them"
+            f"the arenas of pymalloc hold {format_bytes(empty)} more than the live blocks in them"
             f" ({format_bytes(alive)} of Python memory in all above the start)",
         ),
         "The arenas shrink when a collection has run.",
@@ -170,4 +170,4 @@ def arenas_pinned(evidence: Evidence) -> Finding:
 
 def _least_freed(evidence: Evidence) -> float:
     need = evidence.need or 0
-    return max(_FREED_FLOOR, _FREED_SHARE * evidence.base, _REUSED * need)
+    return max(FREED_FLOOR, _FREED_SHARE * evidence.base, _REUSED * need)

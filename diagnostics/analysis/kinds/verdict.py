@@ -16,7 +16,9 @@ from diagnostics.analysis.kinds.finding import CAPTURE, SETTLE, Finding, Rerun
 from diagnostics.analysis.kinds.holding import holding_kind
 from diagnostics.analysis.kinds.libraries import advice
 from diagnostics.analysis.kinds.rules import RULES
+from diagnostics.analysis.kinds.shares import AFTERMATH, disjoint
 from diagnostics.analysis.kinds.table import Kind
+from diagnostics.analysis.retention import Births
 from diagnostics.analysis.sites import library_of
 from diagnostics.analysis.suspects import Held
 from diagnostics.recording.reader import RecordingReader
@@ -27,7 +29,6 @@ STANDS = 0.5
 _WORTH_SAYING = 0.2
 _CLOSE = 0.15  # two rivals whose scores differ by less are not decided
 _WEIGHT_OF_SCORE = 0.4  # the rest of a finding's weight goes with its part of the bytes
-_AFTERMATH = frozenset({8, 9, 10})
 _AFTERMATH_WEIGHT = 0.5
 _RIVALS = (frozenset({1, 2, 7, 6, 16}), frozenset({4, 5, 19, 12}), frozenset({12, 15, 16}))
 """Kinds that explain the same bytes: of those that stand only the strongest gets a share."""
@@ -66,13 +67,17 @@ class Judgement:
         return self.main.kind
 
     def bytes_share(self, finding: Finding) -> float:
-        """The part of what the process took at most that a finding explains, 0 to 1."""
+        """The part of what the process took at most that a finding explains, 0 to 1; those of
+        ``main`` and ``stacked`` add up to 1 at most."""
         return min(1.0, finding.bytes / max(self.base, finding.bytes, 1))
 
 
-def judge(reader: RecordingReader) -> Judgement:
-    """The verdict on a recording, finished or not. Raises ``RecordingError`` on a damaged file."""
-    return judge_evidence(draw_evidence(reader))
+def judge(reader: RecordingReader, births: Births | None = None) -> Judgement:
+    """The verdict on a recording, finished or not; ``births``, if given, has followed all of it.
+
+    Raises ``RecordingError`` on a damaged file.
+    """
+    return judge_evidence(draw_evidence(reader, births))
 
 
 def judge_evidence(evidence: Evidence) -> Judgement:
@@ -86,9 +91,9 @@ def judge_evidence(evidence: Evidence) -> Judgement:
     ranked = sorted(standing, key=lambda f: -_weight(f, standing, evidence.base))
     for finding in ranked:
         (beaten if _has_rival(finding, kept) else kept).append(finding)
-    main, *stacked = kept
+    (main, *stacked), explained = disjoint(kept, evidence)
     below = [f for f in findings if _WORTH_SAYING <= f.score < STANDS]
-    alternatives = sorted([*beaten, *below], key=lambda finding: -finding.score)
+    alternatives = sorted([*beaten, *explained, *below], key=lambda finding: -finding.score)
     rival = next((f for f in alternatives if _are_rivals(f, main)), None)
     undecided = rival is not None and main.score - rival.score < _CLOSE
     return Judgement(
@@ -113,8 +118,8 @@ def _weight(finding: Finding, standing: Sequence[Finding], base: int) -> float:
     """
     share = min(1.0, finding.bytes / max(base, finding.bytes))
     weight = finding.score * (_WEIGHT_OF_SCORE + (1 - _WEIGHT_OF_SCORE) * share)
-    causes = (f for f in standing if f.number not in _AFTERMATH and f.bytes >= finding.bytes / 2)
-    if finding.number in _AFTERMATH and any(causes):
+    causes = (f for f in standing if f.number not in AFTERMATH and f.bytes >= finding.bytes / 2)
+    if finding.number in AFTERMATH and any(causes):
         weight *= _AFTERMATH_WEIGHT
     return weight
 
@@ -187,9 +192,14 @@ def _healthy(evidence: Evidence) -> tuple[list[str], float, Rerun | None]:
             f" leaves {format_bytes(retained.each)} behind"
         )
     if evidence.rss is not None:
+        rss = evidence.rss
+        grew = (
+            f"grew by {format_bytes(rss.per_unit)} a {evidence.kind} after the warm-up"
+            if rss.goes_on
+            else "did not go on growing"
+        )
         lines.append(
-            f"the process took {format_bytes(evidence.rss.highest)} above its start at most, and"
-            f" grew by {format_bytes(evidence.rss.per_unit)} a {evidence.kind} after the warm-up"
+            f"the process took {format_bytes(rss.highest)} above its start at most, and {grew}"
         )
     if settled is not None:
         lines.append(
