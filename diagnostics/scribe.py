@@ -293,12 +293,7 @@ class Scribe:
 
     def abandon(self) -> None:
         """In a forked child: never touch the parent's file."""
-        import ctypes  # not before it is needed: importing us must stay cheap
-
-        # Closing the connection here, even at the child's end, would fold or delete the log that
-        # the parent still writes: it is kept alive for ever.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._writer.connection))
-        self._writer.release_reserve()  # closes the child's handle only
+        self._writer.abandon()
 
 
 def guarded(

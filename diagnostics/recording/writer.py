@@ -106,6 +106,7 @@ class RecordingWriter:
         self.path = Path(path)
         self._reserve: Handle | None = None
         self._closed = False
+        self._is_lost = False
         self._create()
         self._batch = Batch(self._db, _WIDTHS)
         self._files: dict[str, int] = {}
@@ -276,6 +277,7 @@ class RecordingWriter:
 
     def commit(self) -> None:
         """Make everything added so far durable and visible to readers."""
+        self._check_descriptors()
         self._batch.flush()
         if self._db.in_transaction:
             self._db.execute("COMMIT")
@@ -310,17 +312,27 @@ class RecordingWriter:
         if self._closed:
             return
         self._closed = True
-        self.release_reserve()
         try:
+            self._check_descriptors()
+            self.release_reserve()
             self.commit()
             fold_log(self._db)
+        except BaseException:
+            if self._is_lost:
+                self.abandon()
+            raise
         finally:
-            self._db.close()
+            if not self._is_lost:
+                self._db.close()
 
-    @property
-    def connection(self) -> sqlite3.Connection:
-        """For a forked child alone, which must see to it that its copy is never closed."""
-        return self._db
+    def abandon(self) -> None:
+        """Never touch the file again: where the descriptors are another process's, or nobody's."""
+        import ctypes  # not before it is needed: importing us must stay cheap
+
+        # Closing the connection here, even at the interpreter's end, would fold or delete the log
+        # that a parent still writes: it is kept alive for ever.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._db))
+        self.release_reserve()  # closes this process's handle only
 
     # -- inside ----------------------------------------------------------------------------
 
@@ -328,7 +340,16 @@ class RecordingWriter:
         if frame is not None:
             self._batch.add_frame(series, t_ns, unit, frame.key, frame.payload)
 
+    def _check_descriptors(self) -> None:
+        # Where the program closed all descriptors, SQLite's numbers may be files of the program's
+        # by now, and it would write into them, or retry for half a minute. The reserve's tells.
+        if self._reserve is not None and not self._reserve.is_ours:
+            self._is_lost = True
+        if self._is_lost:
+            raise sqlite3.OperationalError("the program closed the recording's descriptors")
+
     def _begin(self) -> sqlite3.Connection:
+        self._check_descriptors()
         if not self._db.in_transaction:
             self._db.execute("BEGIN")
         return self._db

@@ -482,5 +482,24 @@ def test_a_loader_that_closes_descriptors_ends_as_it_would_alone(path):
     """
     done = run(code, path)
     assert done.stdout == "done\n"
+    assert "the program closed the recording's descriptors" in done.stderr
     assert "Bad file descriptor" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closes descriptors as daemons on Unix do")
+def test_files_that_got_the_numbers_of_ours_are_not_written_into(path, tmp_path):
+    code = """
+    import os, sys, time
+    from diagnostics import record, units
+    with record(sys.argv[1], engine="none", tick_s=0.02):
+        for page in units(range(1, 10)):
+            if page == 1:
+                os.closerange(3, 61)
+                for number in range(50):
+                    os.open(f"{sys.argv[2]}/{number}", os.O_CREAT | os.O_RDWR)
+            time.sleep(0.01)
+    """
+    run(code, path, tmp_path)
+    files = [tmp_path / str(number) for number in range(50)]
+    assert [file.stat().st_size for file in files] == [0] * 50
