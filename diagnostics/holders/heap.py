@@ -249,4 +249,4 @@ def _words(item: Any) -> tuple[int, ...]:
     like addresses if they are those of ids.
     """
     count = min(type(item).__basicsize__ // _WORD_BYTES, _MOST_WORDS)
-    return tuple(memoryview(ctypes.string_at(id(item), count * _WORD_BYTES)).cast(_WORD))
+    return tuple(memoryview(ctypes.string_at(id(item), count * _WORD_BYTES)).cast("P"))
