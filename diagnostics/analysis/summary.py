@@ -55,13 +55,12 @@ def summarise(reader: RecordingReader) -> Summary:
     outcome = reader.outcome()
     totals = reader.heap_totals()
     probes = reader.probes()
-    figures = unit_figures(
-        reader.units(), {peak.index: peak for peak in reader.unit_peaks()}, outcome.t_ns
-    )
-    at_peak, at_end = _heap_at_peak_and_end(reader)
-    sites = reader.sites()
     births = Births()
     births.feed(reader)
+    peaks = {peak.index: peak for peak in reader.unit_peaks()}
+    figures = unit_figures(births.units.in_order(), peaks, outcome.t_ns)
+    at_peak, at_end = _heap_at_peak_and_end(reader)
+    sites = reader.sites()
     process = _process(reader, figures, totals)
     return Summary(
         recording=RecordingInfo(

@@ -113,6 +113,10 @@ class UnitRows:
         self._last_end_ns = max(ends, default=self._last_end_ns)
         return changed
 
+    def in_order(self) -> list[UnitRow]:
+        """All units so far, by index."""
+        return [self.rows[index] for index in sorted(self.rows)]
+
     def in_progress(self) -> UnitRow | None:
         """Of the units that have not ended the one that began last."""
         running = (self.rows[index] for index in self._open)

@@ -26,7 +26,8 @@ from diagnostics.analysis.kinds.readings import (
 from diagnostics.analysis.retention import Births
 from diagnostics.analysis.stacks import Stacks
 from diagnostics.analysis.suspects import best_capture, suspects_of
-from diagnostics.analysis.units import STANDS_OUT, WORTH_NAMING_BYTES, UnitFigures, unit_figures
+from diagnostics.analysis.units import STANDS_OUT, WORTH_NAMING_BYTES
+from diagnostics.recording.model import UnitPeak, UnitRow
 from diagnostics.recording.reader import RecordingReader
 
 _OLDEST_GENERATION = 2
@@ -43,7 +44,7 @@ def draw_evidence(reader: RecordingReader, births: Births | None = None) -> Evid
     if births is None:
         births = Births()
         births.feed(reader)
-    meta, units, outcome = reader.meta(), reader.units(), reader.outcome()
+    meta, units, outcome = reader.meta(), births.units.in_order(), reader.outcome()
     peaks, steps, samples = reader.unit_peaks(), reader.settlement(), reader.process()
     clock = UnitClock.of(units, outcome.t_ns)
     stacks = Stacks(reader.sites())
@@ -87,7 +88,7 @@ def draw_evidence(reader: RecordingReader, births: Births | None = None) -> Evid
         captured_at_end=capture is not None and capture.t_ns >= clock.last_ns,
         followers=_followers(reader, clock),
         collector=_collector(reader, heap, clock),
-        spike=_spike(unit_figures(units, {peak.index: peak for peak in peaks}, outcome.t_ns)),
+        spike=_spike(births.units.rows, peaks),
         releases=tuple(release_calls(reader, (suspect.stack for suspect in suspects))),
         known=known_code(reader, stacks),
         packages=packages(reader, stacks),
@@ -138,28 +139,28 @@ def _collector(reader: RecordingReader, heap: Sequence[Reading], clock: UnitCloc
     )
 
 
-def _spike(units: Sequence[UnitFigures]) -> Spike | None:
+def _spike(units: Mapping[int, UnitRow], peaks: Sequence[UnitPeak]) -> Spike | None:
     """The unit with the highest peak of its own, if it is five times the median or more.
 
     The first unit is left out where there are enough others: it fills caches and imports.
     """
-    known = [unit for unit in units if unit.peak_bytes is not None]
+    known = [peak for peak in peaks if peak.index in units]
     compared = known[1:] if len(known) > _FEW_UNITS else known
     if len(compared) < _FEW_UNITS - 1:
         return None
-    sizes = {unit.index: unit.peak_bytes or 0 for unit in compared}
+    sizes = {peak.index: peak.rss_peak - peak.rss_start for peak in compared}
     usual = median(sizes.values())
     least = max(WORTH_NAMING_BYTES, STANDS_OUT * usual)
-    standing_out = [unit for unit in compared if sizes[unit.index] >= least]
+    standing_out = [peak for peak in compared if sizes[peak.index] >= least]
     if not standing_out or len(standing_out) > max(1, _RARE * len(compared)):
         return None
-    highest = max(standing_out, key=lambda unit: sizes[unit.index])
+    highest = max(standing_out, key=lambda peak: sizes[peak.index])
     return Spike(
-        label=highest.label,
+        label=units[highest.index].label,
         bytes=sizes[highest.index],
         usual=round(usual),
-        kept=highest.retained_bytes or 0,
-        method=str(highest.method),
+        kept=highest.rss_end - highest.rss_start,
+        method=highest.method,
     )
 
 
