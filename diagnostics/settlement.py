@@ -13,16 +13,24 @@ Release = Callable[[], object]
 """Lets go of the run's result."""
 
 
+_NEVER = 2**31 - 88
+"""A threshold that no count of objects exceeds, and no program would choose: it is ours."""
+
+
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """The collector does not run by itself inside ``with``."""
-    collects = gc.isenabled()
-    gc.disable()
+    """The collector does not run by itself inside ``with``.
+
+    Whether it is enabled is left to the program, which may run meanwhile: what it says with
+    ``gc.disable()``, ``gc.enable()`` or ``gc.set_threshold()`` holds afterwards.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(_NEVER, *before[1:])
     try:
         yield
     finally:
-        if collects:
-            gc.enable()
+        if gc.get_threshold()[0] == _NEVER:
+            gc.set_threshold(*before)
 
 
 class Settlement:

@@ -1,4 +1,4 @@
-"""Runs a load as its user would, with Page 87 and without it; each once in a test session."""
+"""Runs loads as their users would, with Page 87 and without it; each once in a test session."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from pathlib import Path
+from threading import Lock
 
 from documents import document
 from environments import python_with
@@ -21,19 +23,36 @@ _LOADERS = _HERE / "loaders"
 _STAND_IN = _HERE / "bare"
 _UNDER_TEST = Path(diagnostics.__file__).parents[1]
 _TIMEOUT_S = 120
+_MOST_AT_A_TIME = 4
 
 
 class Runner:
     """``kept`` outlives the session and takes the environments, ``folder`` takes the rest.
 
-    Both ways of running raise ``NotInstallableError`` where the load's library cannot be had.
+    Loads run side by side, as many as there are processors (up to four), in the order in which
+    they were asked for. Both ways of running raise ``NotInstallableError`` where the load's library
+    cannot be had.
     """
 
     def __init__(self, kept: Path, folder: Path) -> None:
         self._kept = kept
         self._folder = folder
-        self.recorded = cache(self._recorded)
-        self.bare = cache(self._bare)
+        self._pool = ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), _MOST_AT_A_TIME))
+        self._making = Lock()  # of documents and environments
+        self.begin_recorded = cache(partial(self._pool.submit, self._recorded))
+        self.begin_bare = cache(partial(self._pool.submit, self._bare))
+
+    def recorded(self, load: Load) -> Recorded:
+        """The run with Page 87; it waits for its end."""
+        return self.begin_recorded(load).result()
+
+    def bare(self, load: Load) -> Bare:
+        """The run without Page 87; it waits for its end."""
+        return self.begin_bare(load).result()
+
+    def close(self) -> None:
+        """Wait for the loads that run; those that have not begun never will."""
+        self._pool.shutdown(cancel_futures=True)
 
     def _recorded(self, load: Load) -> Recorded:
         recording = self._folder / f"{load.name}.p87"
@@ -52,12 +71,14 @@ class Runner:
         return Bare(**json.loads(readings.read_text()))
 
     def _arguments(self, load: Load) -> list[str]:
-        read = [str(document(load.document, self._folder))] if load.document else []
-        return [*read, *load.words]
+        if not load.document:
+            return list(load.words)
+        with self._making:
+            return [str(document(load.document, self._folder)), *load.words]
 
     def _called(self, load: Load, first: Path, *words: str, **variables: str) -> str:
         """What the load's own Python prints; ``first`` is where it finds ``diagnostics``."""
-        python = python_with(load.environment, self._kept) if load.environment else sys.executable
+        python = self._python(load)
         done = subprocess.run(
             [str(python), *words],
             cwd=_LOADERS,
@@ -75,3 +96,9 @@ class Runner:
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def _python(self, load: Load) -> Path:
+        if not load.environment:
+            return Path(sys.executable)
+        with self._making:
+            return python_with(load.environment, self._kept)

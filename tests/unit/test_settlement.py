@@ -20,7 +20,7 @@ from diagnostics.probes.malloc import malloc_reader
 from diagnostics.recording.model import ProcessSample, SettlementStep
 from diagnostics.recording.reader import RecordingReader
 from diagnostics.recording.writer import RecordingWriter
-from diagnostics.settlement import Settlement
+from diagnostics.settlement import Settlement, without_collections
 
 MB = 1_000_000
 S = 1_000_000_000
@@ -70,6 +70,69 @@ def test_each_step_is_measured_where_it_happens():
     assert [step.position for step in steps] == [1, 2, 3]
     assert steps[0].rss_before - steps[0].rss_after == pytest.approx(40 * MB, abs=MB)
     assert said == []
+
+
+@pytest.fixture
+def collector():
+    """The collector as it is usually set, and put back as it was."""
+    was_enabled, thresholds = gc.isenabled(), gc.get_threshold()
+    gc.enable()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*thresholds)
+    (gc.enable if was_enabled else gc.disable)()
+
+
+def collections_while_objects_come(number):
+    phases = []
+
+    def note(phase, info):
+        phases.append(phase)
+
+    gc.callbacks.append(note)
+    try:
+        kept = [[] for _ in range(number)]
+    finally:
+        gc.callbacks.remove(note)
+    assert len(kept) == number
+    return phases.count("start")
+
+
+def test_nothing_sets_off_a_collection_meanwhile(collector):
+    with without_collections():
+        assert collections_while_objects_come(10_000) == 0
+    assert collections_while_objects_come(10_000) > 0
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_afterwards_as_it_was_before(collector, enabled):
+    if not enabled:
+        gc.disable()
+    with without_collections():
+        pass
+    assert gc.isenabled() is enabled
+    assert gc.get_threshold()[:2] == (700, 10)
+
+
+def test_a_program_that_disables_the_collector_meanwhile_is_obeyed(collector):
+    with without_collections():
+        gc.disable()  # as a finalizer, or another thread, may
+    assert not gc.isenabled()
+    assert gc.get_threshold()[:2] == (700, 10)
+
+
+def test_a_program_that_enables_the_collector_meanwhile_is_obeyed(collector):
+    gc.disable()
+    with without_collections():
+        gc.enable()
+        assert collections_while_objects_come(10_000) == 0
+    assert gc.isenabled()
+
+
+def test_a_program_that_sets_a_threshold_meanwhile_is_obeyed(collector):
+    with without_collections():
+        gc.set_threshold(50, 5, 5)
+    assert gc.get_threshold()[:2] == (50, 5)
 
 
 def test_a_step_is_taken_when_it_is_asked_for():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ _MOST_WARM_UP = 2
 _MOST = 0.5  # of what is alive: the line that keeps it
 _DENSE = 0.9  # of the newest units: so many are alive in a tail
 _OLDEST_GENERATION = 2
-_TELLING = 1_000_000  # bytes: what is left of less, when a collection came, may be chance
+_TELLING = 1_000_000  # bytes: with less, what a collection leaves may be chance
 
 
 def retained(
@@ -124,6 +123,8 @@ def _imported(reader: RecordingReader, stacks: Stacks, clock: UnitClock) -> Coun
 
 
 def _without(unit: EndedUnit, imported: int) -> EndedUnit:
+    if not imported:
+        return unit
     return replace(
         unit,
         peak=max(0, unit.peak - imported),
@@ -178,10 +179,10 @@ def _refilled(reader: RecordingReader, stacks: Stacks, clock: UnitClock, each: i
 
 
 def _survived(reader: RecordingReader, stacks: Stacks, clock: UnitClock) -> float | None:
-    """What a full collection left alive of what units before it had left behind, as a part of it:
-    of the collection that came upon most."""
-    moments = [
-        event.t_ns
+    """What a full collection left alive of what it came upon: what units that had ended held, and
+    what it freed. Of the collection that came upon most."""
+    full = [
+        event
         for event in reader.gc_events()
         if event.generation == _OLDEST_GENERATION and clock.first_ns <= event.t_ns <= clock.last_ns
     ]
@@ -189,19 +190,21 @@ def _survived(reader: RecordingReader, stacks: Stacks, clock: UnitClock) -> floa
     most, survived = _TELLING, None
     held: Counter[int] = Counter()
     known: dict[int, int] = {}
-    last_ns = -1
-    for frame in reader.changes("alive", after_ns=-1):
-        changes = site_changes(frame, known)
-        came = bisect_right(moments, frame.t_ns) > bisect_right(moments, last_ns)
-        old = [unit for unit in held if ends.get(unit, last_ns) < last_ns] if came else []
-        before = sum(held[unit] for unit in old)
-        for pair, change in changes.items():
+    for frame in reader.changes("alive", after_ns=-1) if full else ():
+        for pair, change in site_changes(frame, known).items():
             unit, site = unit_and_site(pair)
             if not stacks.is_import(site):
                 held[unit] += change
-        if before >= most:
-            most, survived = before, min(1.0, sum(held[unit] for unit in old) / before)
-        last_ns = frame.t_ns
+        while full and full[0].t_ns <= frame.t_ns:
+            event = full.pop(0)
+            if event.heap_before is None or event.heap_after is None:
+                continue
+            left = sum(
+                size for unit, size in held.items() if ends.get(unit, event.t_ns) < event.t_ns
+            )
+            met = left + max(0, event.heap_before - event.heap_after)
+            if met >= most:
+                most, survived = met, left / met
     return survived
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from diagnostics.analysis.format import counted
+from diagnostics.analysis.format import counted, format_bytes
 from diagnostics.analysis.kinds.evidence import Evidence
 from diagnostics.analysis.sites import short_path
 from diagnostics.analysis.suspects import Held, Link
@@ -117,6 +117,11 @@ def blocks_in_words(suspect: Held) -> str:
     kind = _last(suspect.type)
     blocks = counted(suspect.blocks, "block")
     return f"{blocks} ({kind})" if kind else blocks
+
+
+def size_in_words(suspect: Held) -> str:
+    """ "1.2 GB in 6,662,623 blocks (LTChar)"."""
+    return f"{format_bytes(suspect.bytes)} in {blocks_in_words(suspect)}"
 
 
 def is_of_script(chain: Sequence[Link]) -> bool:

@@ -6,16 +6,15 @@ from collections.abc import Callable
 
 from diagnostics.analysis.kinds.evidence import Evidence
 from diagnostics.analysis.kinds.finding import Finding
+from diagnostics.analysis.kinds.rules_bounds import bounded_cache, queue_without_backpressure
 from diagnostics.analysis.kinds.rules_document import (
     one_unit_peak,
     phantom_dimensions,
     whole_document,
 )
 from diagnostics.analysis.kinds.rules_held import (
-    bounded_cache,
     exception_pins_frames,
     per_unit_cache,
-    queue_without_backpressure,
     registry,
     release_without_effect,
     small_value_pins,

@@ -1,4 +1,4 @@
-"""Rules about Python memory that somebody holds on to: kinds 1, 2, 3, 11, 12, 13, 18."""
+"""Rules about Python memory that somebody holds on to: kinds 1, 2, 3, 11, 12."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from diagnostics.analysis.format import counted, format_bytes, format_count, for
 from diagnostics.analysis.kinds.evidence import Evidence, Growth
 from diagnostics.analysis.kinds.finding import CAPTURE, Finding, Rerun, silent
 from diagnostics.analysis.kinds.holding import (
-    blocks_in_words,
     in_words,
     is_of_script,
     largest,
     share,
+    size_in_words,
 )
 from diagnostics.analysis.kinds.measures import (
     FLOOR_EACH,
     FLOOR_TOTAL,
     after_release,
-    ever_more,
     garbage,
     held_bytes,
     held_meanwhile,
@@ -29,8 +28,6 @@ from diagnostics.analysis.suspects import Held
 _SURE, _LIKELY, _MAYBE, _CLOSE = 0.9, 0.7, 0.4, 0.15
 _REFILLED = 0.5  # of what a unit leaves: made once, freed, and made again
 _FAR_ABOVE = 5.0  # times what finished units leave: a failed one pins something
-_BAND_FROM = 4  # units; a few are read-ahead
-_BAND_BYTES = 5_000_000
 _STEADILY = 0.8
 _HALF = 0.5
 _SMALL_VALUE = 10_000
@@ -151,7 +148,7 @@ def registry(evidence: Evidence) -> Finding:
     if suspect is None:
         return silent(12)
     size = held_bytes(evidence, 12)
-    lines = [f"{_blocks(suspect)} are held through {in_words(suspect.chain)}"]
+    lines = [f"{size_in_words(suspect)} are held through {in_words(suspect.chain)}"]
     native = _native_of_handles(evidence, suspect)
     if native is not None and native.over_units >= max(FLOOR_TOTAL, size):
         size = native.over_units
@@ -166,73 +163,6 @@ def registry(evidence: Evidence) -> Finding:
         size,
         (*lines, *_leaves(evidence, size), *_follows(evidence)),
         "The container is as long after the last unit as after the first.",
-    )
-
-
-def bounded_cache(evidence: Evidence) -> Finding:
-    """Kind 13: a fixed number of the newest units stays alive."""
-    retained, suspect = evidence.retained, largest(evidence, 13)
-    cached = share(evidence, 13)
-    if retained is None or retained.total < FLOOR_TOTAL or ever_more(evidence):
-        return silent(13)
-    band = retained.shape.kind == "band"
-    width = retained.shape.width or retained.tail
-    bounded = band or 0 < retained.tail < retained.units
-    lines = []
-    if suspect is not None and cached >= _HALF:
-        lines.append(f"{_blocks(suspect)} are held through {in_words(suspect.chain)}")
-    if bounded and width >= _BAND_FROM:
-        lines.append(
-            f"the newest {counted(width, evidence.kind)} of {retained.units} stay alive, with"
-            f" {format_bytes(retained.total)}; older ones are gone"
-        )
-    if len(lines) == 2:
-        score = _SURE
-    elif cached >= _HALF:
-        score = _LIKELY
-        lines.append("its limit has not been reached yet, or it has none")
-    elif lines and retained.total >= _BAND_BYTES:
-        # What is left of a sawtooth looks alike, unless something is seen to hold it.
-        score = _LIKELY if band and cached else _MAYBE
-    else:
-        return silent(13)
-    return Finding(
-        13,
-        score,
-        retained.total,
-        tuple(lines),
-        "A run over twice as many units ends with twice as many of them alive.",
-        None if cached else CAPTURE,
-    )
-
-
-def queue_without_backpressure(evidence: Evidence) -> Finding:
-    """Kind 18: units wait for a consumer, and more of them the longer the run goes on."""
-    retained, suspect = evidence.retained, largest(evidence, 18)
-    size = held_bytes(evidence, 18)
-    lines: list[str] = []
-    score = 0.0
-    if suspect is not None and size >= FLOOR_TOTAL:
-        lines.append(f"{format_bytes(size)} wait in {in_words(suspect.chain)}")
-        score = _SURE
-    waiting = retained is not None and retained.tail >= _BAND_FROM and ever_more(evidence)
-    if retained is not None and waiting and retained.total >= _BAND_BYTES:
-        counts = ", ".join(format_count(count) for count in retained.lag)
-        lines.append(
-            f"ever more units were alive at once, after each quarter of the run: {counts}; the"
-            " oldest go first"
-        )
-        size = max(size, retained.total)
-        score = max(score, _LIKELY)
-    if not lines:
-        return silent(18)
-    return Finding(
-        18,
-        score,
-        size,
-        tuple(lines),
-        "With a bound on the queue as much stays alive.",
-        None if suspect else CAPTURE,
     )
 
 
@@ -266,7 +196,9 @@ def _leaves(evidence: Evidence, kept: int) -> list[str]:
 
 def _held_by(evidence: Evidence, kind: int) -> list[str]:
     suspect = largest(evidence, kind)
-    return [f"{_blocks(suspect)} are held through {in_words(suspect.chain)}"] if suspect else []
+    return (
+        [f"{size_in_words(suspect)} are held through {in_words(suspect.chain)}"] if suspect else []
+    )
 
 
 def _survived_lines(evidence: Evidence) -> list[str]:
@@ -277,10 +209,6 @@ def _survived_lines(evidence: Evidence) -> list[str]:
         f"a full collection left {format_share(retained.survived)} of it alive while"
         f" {evidence.kind}s went on, and one at the end freed it: who held it was gone by then"
     ]
-
-
-def _blocks(suspect: Held) -> str:
-    return f"{format_bytes(suspect.bytes)} in {blocks_in_words(suspect)}"
 
 
 def _follows(evidence: Evidence) -> list[str]:

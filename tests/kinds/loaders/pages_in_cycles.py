@@ -1,7 +1,7 @@
-"""Each page and its layout refer to one another; too few objects to wake the collector.
+"""Each page and its layout refer to one another; too few objects to wake the collector, whose
+threshold somebody raised for speed.
 
-With ``off`` as the first word the collector sleeps in any case, as it does where people wanted
-speed.
+With ``off`` as the first word the collector sleeps in any case.
 """
 
 import gc
@@ -23,6 +23,7 @@ class Page:
         self.layout = Layout(self)
 
 
+gc.set_threshold(20_000)
 if "off" in sys.argv:
     gc.disable()
 for number in units(range(60)):

@@ -8,11 +8,11 @@ running = set()
 
 
 async def parse(number):
-    return [f"page {number}, line {line}" for line in range(1500)]
+    return [f"page {number}, line {line}" for line in range(1000)]
 
 
 async def main():
-    for number in units(range(150), "task"):
+    for number in units(range(100), "task"):
         task = asyncio.create_task(parse(number))
         running.add(task)
         await task
