@@ -183,7 +183,9 @@ holders(PyObject *Py_UNUSED(module), PyObject *args)
 typedef struct {
     const set_t *wanted;
     const set_t *types; /* their addresses; of others nobody knows where their buffers are */
-    PyObject *found; /* a list */
+    set_t *seen;        /* what was looked into already */
+    PyObject *found;    /* a list */
+    int depth;
     bool failed;
 } buffers_t;
 
@@ -211,8 +213,15 @@ look_at_buffers(PyObject *item, buffers_t *one)
 static int
 visit_buffers(PyObject *held, void *context)
 {
+    buffers_t *one = context;
     if (!PyObject_GC_IsTracked(held)) { /* the others come by themselves */
-        look_at_buffers(held, context);
+        look_at_buffers(held, one);
+    }
+    if (one->depth < DEEPEST && comes_through_others(held) && add(one->seen, (uintptr_t)held)) {
+        buffers_t inner = *one;
+        inner.depth++;
+        Py_TYPE(held)->tp_traverse(held, visit_buffers, &inner);
+        one->failed |= inner.failed;
     }
     return 0;
 }
@@ -249,9 +258,13 @@ pointing_at(PyObject *Py_UNUSED(module), PyObject *args)
                           &types, &PyType_Type, &never)) {
         return NULL;
     }
-    set_t wanted = {0}, owners = {0};
-    buffers_t one = {&wanted, &owners, PyList_New(0), false};
+    set_t wanted = {0}, owners = {0}, seen = {0};
+    buffers_t one = {&wanted, &owners, &seen, PyList_New(0), 0, false};
     bool ready = one.found != NULL && set_of(&wanted, &addresses) && set_of(&owners, &types);
+    if (ready && !make_set(&seen, (size_t)PyList_GET_SIZE(objects))) {
+        PyErr_NoMemory();
+        ready = false;
+    }
     for (Py_ssize_t i = 0; ready && i < PyList_GET_SIZE(objects); i++) {
         PyObject *item = PyList_GET_ITEM(objects, i);
         look_at_buffers(item, &one);
@@ -262,6 +275,7 @@ pointing_at(PyObject *Py_UNUSED(module), PyObject *args)
     }
     free(wanted.slots);
     free(owners.slots);
+    free(seen.slots);
     PyBuffer_Release(&addresses);
     PyBuffer_Release(&types);
     if (!ready) {

@@ -150,6 +150,23 @@ def test_the_owner_of_a_buffer(make):
     assert kept[0] is owner
 
 
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda owner: {1: owner},  # a dict of what is untracked is untracked itself
+        lambda owner: (owner,),
+        lambda owner: (1, {2: owner}),
+    ],
+    ids=["dict", "tuple", "dict in a tuple"],
+)
+def test_the_owner_of_a_buffer_that_only_untracked_containers_hold(hide):
+    blocks, owner = allocated_at(lambda: bytearray(50_000))
+    kept = [hide(owner)]
+    _found, owners = buffer_owners(dict.fromkeys(blocks, 1000), SOON)
+    assert id(owner) in owners.values()
+    assert len(kept) == 1
+
+
 def test_modules_are_never_asked():
     # To ask some of them breaks their free lists (_asyncio in 3.12); their dicts tell the same.
     assert list(referents(gc)) == []

@@ -35,7 +35,7 @@ def retained(
         return None
     shape = shape_of_births(births)
     # What a unit imported comes once and stays, and is nobody's trouble.
-    imported = _imported(reader, stacks, clock)
+    imported = _imported(reader, stacks)
     ended = [_without(unit, imported[unit.row.index]) for unit in ended]
     old = ended[:-1]
     warm_up = min(_MOST_WARM_UP, len(ended) // 4)
@@ -111,9 +111,10 @@ def _spike(shape: Shape, ended: Sequence[EndedUnit], usual: int) -> Spike | None
     return Spike(unit.row.label, unit.peak, usual, unit.left, "live Python memory")
 
 
-def _imported(reader: RecordingReader, stacks: Stacks, clock: UnitClock) -> Counter[int]:
-    """What each unit had imported of what was alive when the last one ended."""
-    births = reader.state_at("alive", clock.last_ns)
+def _imported(reader: RecordingReader, stacks: Stacks) -> Counter[int]:
+    """What each unit had imported. It stays, so what is there in the end tells it, also where the
+    frames are too far apart for the moment when the last unit ended."""
+    births = reader.state_at("alive", reader.last_ns())
     found: Counter[int] = Counter()
     for pair, values in births.values.items() if births else ():
         unit, site = unit_and_site(pair)

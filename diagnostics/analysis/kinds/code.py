@@ -20,6 +20,7 @@ _CALL = re.compile(r"\.\s*(\w+)\s*\(")
 _LOOP = re.compile(r"\s*(async\s+)?(for|while)\b")
 _USUAL_RELEASES = frozenset({"close", "release", "clear", "dispose", "free", "unload", "cleanup"})
 _LIBRARY_BYTES = 100_000  # of code and classes; less is a module that came late
+_LIBRARY_SHARE = 0.05  # of all code there is; less may be the error of the estimate
 _NEAR_LINES = 12  # a loop's body; further away it is another thought
 
 
@@ -44,10 +45,11 @@ def import_spans(reader: RecordingReader, stacks: Stacks) -> list[Span]:
     units = {row.index: row for row in reader.units()}
     first_ns = min((row.start_ns for row in units.values()), default=reader.last_ns())
     spans: list[Span] = []
-    before_ns = -1
+    before_ns, known = -1, 0
     for t_ns, came in _imports(reader, stacks):
+        known += sum(came.values())
         for unit, size in came.items():
-            if size < _LIBRARY_BYTES:
+            if size < max(_LIBRARY_BYTES, _LIBRARY_SHARE * known):
                 continue
             if unit in units:
                 ended_ns = units[unit].end_ns

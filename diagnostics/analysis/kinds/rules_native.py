@@ -40,11 +40,14 @@ def native_handles(evidence: Evidence) -> Finding:
     elif evidence.followers:
         most = evidence.followers[0]
         lines.append(f"{most.per_unit:.1f} more {most.name} are alive after each {evidence.kind}")
+    went = released is not None and released >= _HALF * native.over_units
     if handles is not None and is_of_script(handles.chain):
-        score = 0.9  # a script's own names stay to the end, so letting go tells nothing here
+        # A script's own names stay to the end: what is seen to go while they stay was not theirs.
+        seen = evidence.left is not None and evidence.left.after_settlement
+        score = 0.2 if went and seen else 0.9
     elif released is None:
         score = 0.7 if handles is not None else 0.45
-    elif released >= _HALF * native.over_units:
+    elif went:
         lines.append(f"{format_bytes(released)} of it went when all was let go")
         score = 0.9 if handles is not None or evidence.followers else 0.6
     else:
