@@ -22,15 +22,12 @@ from diagnostics.holders.held import Held
 from diagnostics.holders.living import Living
 from diagnostics.holders.ours import is_our_frame
 from diagnostics.holders.roots import UNKNOWN, Root, Roots
+from diagnostics.recording.model import IN_A_CYCLE
 
 _DEEPEST = 30
 _MOST_HOLDERS = 24
 """Of the holders of one object so many are followed; a thousand alike tell no more."""
 _MOST_ALIKE = 4
-
-CYCLE = "a cycle of references"
-"""The name of a root that is none: only a cycle is left, which the collector will find."""
-
 
 @dataclass(slots=True)
 class Web:
@@ -122,7 +119,7 @@ def _end_cycles(web: Web, targets: Iterable[int]) -> None:
     for target in targets:
         if not web.path_up(target):
             above = _above(web, target)
-            web.roots[above[-1]] = replace(UNKNOWN, name=CYCLE)
+            web.roots[above[-1]] = replace(UNKNOWN, name=IN_A_CYCLE)
 
 
 def _climb(web: Web, targets: Held, frontier: list[int], roots: Roots, deadline: Deadline) -> None:

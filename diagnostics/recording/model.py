@@ -26,6 +26,10 @@ RootKind = Literal[
 """What keeps a holder chain's first object: ``unknown`` where no Python object refers to it (an
 extension, or the interpreter itself), empty for an object that is no root."""
 
+IN_A_CYCLE = "a cycle of references"
+"""The name of a root of the kind ``unknown`` that is none: what is left refers to itself in a
+cycle, which the collector will find."""
+
 
 @dataclass(frozen=True, slots=True)
 class UnitRow:

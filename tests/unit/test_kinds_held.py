@@ -214,10 +214,19 @@ def test_objects_without_a_referrer_that_survive_everything(verdict):
     assert found.main.bytes == LEFT
 
 
+def test_what_is_left_in_a_cycle_of_references_is_no_extension_s_fault(verdict):
+    cycle = (Link("", root="unknown", name="a cycle of references"), Link("builtins.bytes"))
+    assert 6 not in numbers(verdict(LEAK.but(held=holder(cycle))))
+
+
 def test_objects_without_a_referrer_that_go_with_the_result(verdict):
     # the loader's caller held them, outside of everything that a capture sees
     steps = (("result released", 20 * MB, 20 * MB, 20),)
     assert verdict(LEAK.but(held=holder(UNREFERRED), steps=steps)).main.number != 6
+
+
+def numbers(judgement):
+    return [finding.number for finding in (judgement.main, *judgement.stacked)]
 
 
 def test_the_fix_is_that_of_the_library_that_was_called(verdict):

@@ -15,8 +15,10 @@ from diagnostics.analysis.format import counted, format_bytes
 from diagnostics.analysis.kinds.evidence import Evidence
 from diagnostics.analysis.sites import short_path
 from diagnostics.analysis.suspects import Held, Link
+from diagnostics.recording.model import IN_A_CYCLE
 
 NO_REFERRER = 6
+GARBAGE = 7
 RESULT = 15
 
 _CONTAINERS = frozenset(
@@ -53,7 +55,7 @@ def holding_kind(chain: Sequence[Link]) -> int | None:
     if any(name.partition(".")[0] in ("tokenizers", "transformers", "torch") for name in types):
         return 19
     if root == "unknown":
-        return NO_REFERRER
+        return GARBAGE if chain[0].name == IN_A_CYCLE else NO_REFERRER
     body = [link for link in chain if _plain_name(link.type) not in _PASSAGES]
     if _pins_upwards(body):
         return 3
@@ -96,7 +98,7 @@ def in_words(chain: Sequence[Link]) -> str:
     root, rest = chain[0], list(chain[1:])
     where = f", {short_path(root.file)}:{root.line}" if root.file and root.line else ""
     if root.root == "unknown":
-        parts = ["no Python referrer"]
+        parts = [root.name if root.name == IN_A_CYCLE else "no Python referrer"]
     elif rest and _plain_name(root.type) in _PASSAGES:
         name = rest[0].label.lstrip(".") or _last(rest[0].type)
         parts = [f"`{name}` ({root.root} {root.name}{where})"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from diagnostics.analysis.kinds.evidence import Evidence, Left
-from diagnostics.analysis.kinds.holding import NO_REFERRER, bytes_by_kind, share
+from diagnostics.analysis.kinds.holding import GARBAGE, NO_REFERRER, bytes_by_kind, share
 from diagnostics.analysis.retention import FLOOR_BYTES
 
 FLOOR_EACH = FLOOR_BYTES
@@ -85,7 +85,7 @@ def garbage(evidence: Evidence) -> int:
     if not evidence.suspects:
         waited = settled.collection_python
     else:
-        unreferred = share(evidence, NO_REFERRER)
+        unreferred = _unreferred(evidence)
         held = kept * (1.0 - share(evidence, None) - unreferred)
         # A young collection can come between the capture and the settlement: what nobody referred
         # to in the first and is gone in the second went that way.
@@ -103,7 +103,12 @@ def held_meanwhile(evidence: Evidence) -> float:
     if settled is None or settled.left_python is None or not evidence.captured_at_end or not kept:
         return 0.0
     gone = 1.0 - min(1.0, max(0, settled.left_python) / kept)
-    return min(share(evidence, NO_REFERRER), gone) * _survived(evidence)
+    return min(_unreferred(evidence), gone) * _survived(evidence)
+
+
+def _unreferred(evidence: Evidence) -> float:
+    """The part of all suspects' bytes that a capture found nobody to hold."""
+    return share(evidence, NO_REFERRER) + share(evidence, GARBAGE)
 
 
 def _survived(evidence: Evidence) -> float:

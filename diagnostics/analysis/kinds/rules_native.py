@@ -11,7 +11,9 @@ from diagnostics.analysis.kinds.measures import (
     FLOOR_EACH,
     FLOOR_TOTAL,
     NATIVE_FLOOR,
+    after_release,
     held_bytes,
+    let_go,
     released_native,
 )
 from diagnostics.analysis.suspects import Held
@@ -50,6 +52,8 @@ def native_handles(evidence: Evidence) -> Finding:
     elif went:
         lines.append(f"{format_bytes(released)} of it went when all was let go")
         score = 0.9 if handles is not None or evidence.followers else 0.6
+        if handles is None and let_go(evidence) and after_release(evidence) >= released:
+            score = 0.4  # freed by the program itself, and not given back: kinds 8 to 10 say more
     else:
         score = 0.2
     if _model_library(evidence) and handles is None:
