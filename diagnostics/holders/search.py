@@ -29,6 +29,7 @@ _MOST_HOLDERS = 24
 """Of the holders of one object so many are followed; a thousand alike tell no more."""
 _MOST_ALIKE = 4
 
+
 @dataclass(slots=True)
 class Web:
     """Objects and who refers to whom among them, as far as the search has come."""
