@@ -113,30 +113,31 @@ class Worker:
 
 def measure(load: str, size: int, variant: str) -> Run:
     """One run with the machine to itself."""
-    with tempfile.TemporaryDirectory(prefix="page87-bench-") as folder:
-        worker = Worker(load, size, variant, folder, None)
-        worker.begin()
-        return worker.result()
+    [run] = _at_once(load, size, (variant,), None)
+    return run
 
 
 def measure_pair(load: str, size: int, variants: tuple[str, str]) -> tuple[Run, Run]:
     """Two runs at the same time, on one core where the system can pin them to it."""
     core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else None
-    with ExitStack() as folders:
+    first, second = _at_once(load, size, variants, core)
+    return first, second
+
+
+def _at_once(load: str, size: int, variants: Sequence[str], core: int | None) -> list[Run]:
+    """A run under each variant, all begun when all are ready."""
+    with ExitStack() as stack:
+        folders = [
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="page87-bench-"))
+            for _variant in variants
+        ]
         workers = [
-            Worker(
-                load,
-                size,
-                variant,
-                folders.enter_context(tempfile.TemporaryDirectory(prefix="page87-bench-")),
-                core,
-            )
-            for variant in variants
+            Worker(load, size, variant, folder, core)
+            for variant, folder in zip(variants, folders, strict=True)
         ]
         for worker in workers:
             worker.begin()
-        first, second = (worker.result() for worker in workers)
-    return first, second
+        return [worker.result() for worker in workers]
 
 
 def _watch(pid: int, over: threading.Event, peak: list[int]) -> None:

@@ -1409,7 +1409,8 @@ static PyMethodDef functions[] = {
      "The nodes from a number on: (parent, file, function, line); node 0 is the root."},
     {"samples", samples, METH_NOARGS,
      "The live samples: rows of int64 (address, size, weight, unit, node, birth_ns, thread)."},
-    {"live_bytes", live_bytes, METH_NOARGS, "The estimate of everything alive, for callbacks; None while nothing is sampled."},
+    {"live_bytes", live_bytes, METH_NOARGS,
+     "The estimate of everything alive, for callbacks; None while nothing is sampled."},
     {"status", status, METH_NOARGS, "Rate, numbers of samples and nodes, totals, arenas, drops."},
     {NULL, NULL, 0, NULL},
 };

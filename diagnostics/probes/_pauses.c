@@ -375,7 +375,7 @@ static PyModuleDef_Slot slots[] = {
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT,
     .m_name = "_pauses",
-    .m_doc = "A gc callback without Python code; see collector.py for its face.",
+    .m_doc = "A gc callback without Python code; see pauses.py for its face.",
     .m_slots = slots,
 };
 

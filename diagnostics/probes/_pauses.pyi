@@ -1,4 +1,4 @@
-"""The gc callback in C; collector.py is its face."""
+"""The gc callback in C; pauses.py is its face."""
 
 from collections.abc import Callable
 from contextvars import ContextVar

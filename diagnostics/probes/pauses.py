@@ -9,8 +9,9 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
+from diagnostics.recording.model import OLDEST_GENERATION
+
 LONG_PAUSE_NS = 1_000_000
-_OLDEST = 2
 
 
 class Pause(NamedTuple):
@@ -116,7 +117,7 @@ class PausesInPython:
         sums: dict[tuple[int, int], ShortPauses] = {}
         while self._done:
             one = Pause(*self._done.popleft())
-            if one.generation >= _OLDEST or one.pause_ns > LONG_PAUSE_NS:
+            if one.generation >= OLDEST_GENERATION or one.pause_ns > LONG_PAUSE_NS:
                 events.append(one)
             else:
                 key = one.thread, one.generation

@@ -26,6 +26,9 @@ RootKind = Literal[
 """What keeps a holder chain's first object: ``unknown`` where no Python object refers to it (an
 extension, or the interpreter itself), empty for an object that is no root."""
 
+OLDEST_GENERATION = 2
+"""The number of the collector's generation whose collections look at everything."""
+
 IN_A_CYCLE = "a cycle of references"
 """The name of a root of the kind ``unknown`` that is none: what is left refers to itself in a
 cycle, which the collector will find."""

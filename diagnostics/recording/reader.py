@@ -322,12 +322,7 @@ class RecordingReader:
         Reading starts at the last key frame before that moment, never at the beginning of the
         file. A series that did not change has no frame: the state before goes on.
         """
-        start = self._one(
-            _KEY_FRAME,
-            "SELECT max(t_ns) FROM frames WHERE series = ? AND key AND t_ns <= ?",
-            series,
-            after_ns,
-        )
+        start = self._key_frame_ns(series, after_ns)
         first_ns = -1 if start is None else start
         state: dict[int, Values] = {}
         for frame in self._frames("t_ns BETWEEN ? AND ?", series, first_ns, until_ns):
@@ -337,12 +332,7 @@ class RecordingReader:
 
     def state_at(self, series: Series, t_ns: int) -> FrameState | None:
         """The series as it stood at ``t_ns``; None before its first frame."""
-        key_ns = self._one(
-            _KEY_FRAME,
-            "SELECT max(t_ns) FROM frames WHERE series = ? AND key AND t_ns <= ?",
-            series,
-            t_ns,
-        )
+        key_ns = self._key_frame_ns(series, t_ns)
         found = None
         if key_ns is not None:
             for state in self.frames(series, after_ns=key_ns - 1, until_ns=t_ns):
@@ -392,6 +382,16 @@ class RecordingReader:
         rows = self._guard(lambda: self._db.execute(statement, values).fetchall())
         self._agree(lambda: check(rows, holds))
         return rows
+
+    def _key_frame_ns(self, series: Series, until_ns: int) -> int | None:
+        """The time of the last key frame up to a moment."""
+        found: int | None = self._one(
+            _KEY_FRAME,
+            "SELECT max(t_ns) FROM frames WHERE series = ? AND key AND t_ns <= ?",
+            series,
+            until_ns,
+        )
+        return found
 
     def _frames(self, where: str, *values: object) -> Iterator[FrameChange]:
         """Frames one by one; the first of ``values`` is the series."""

@@ -317,12 +317,10 @@ class RecordingWriter:
             self.release_reserve()
             self.commit()
             fold_log(self._db)
-        except BaseException:
+        finally:
             if self._is_lost:
                 self.abandon()
-            raise
-        finally:
-            if not self._is_lost:
+            else:
                 self._db.close()
 
     def abandon(self) -> None:

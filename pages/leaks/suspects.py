@@ -11,7 +11,7 @@ from streamlit.elements.lib.column_types import ColumnConfig
 
 from diagnostics.analysis.format import format_bytes, span
 from diagnostics.analysis.held_graph import HeldGraph, Links, read_graph, steps
-from diagnostics.analysis.kinds.holding import blocks_in_words
+from diagnostics.analysis.kinds.holding import size_in_words
 from diagnostics.analysis.sites import site_label
 from diagnostics.analysis.stacks import Stacks
 from diagnostics.analysis.suspect_table import own_frame, suspect_table
@@ -112,8 +112,7 @@ def _percent(title: str, meaning: str) -> ColumnConfig:
 
 def _explain(watch: Watch, look: Look, suspect: Held) -> None:
     born = span(watch.unit_kind, suspect.first_unit, suspect.last_unit)
-    alive = f"{format_bytes(suspect.bytes)} in {blocks_in_words(suspect)}, born in {born}"
-    st.markdown(f"#### {prose(alive)}")
+    st.markdown(f"#### {prose(f'{size_in_words(suspect)}, born in {born}')}")
     left, right = st.columns(2, gap="large")
     with left:
         _stack(watch.path, suspect)

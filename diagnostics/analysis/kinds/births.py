@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from diagnostics.analysis.drops import freed_by
 from diagnostics.analysis.heap_changes import site_changes
 from diagnostics.analysis.kinds.evidence import Retained, Spike
 from diagnostics.analysis.kinds.growth import UnitClock
 from diagnostics.analysis.retention import Births, EndedUnit
 from diagnostics.analysis.shape import Shape, shape_of_births
 from diagnostics.analysis.stacks import Stacks
-from diagnostics.recording.model import unit_and_site
+from diagnostics.recording.model import OLDEST_GENERATION, UnitRow, unit_and_site
 from diagnostics.recording.reader import RecordingReader
 
 _MOST_WARM_UP = 2
 _MOST = 0.5  # of what is alive: the line that keeps it
 _DENSE = 0.9  # of the newest units: so many are alive in a tail
-_OLDEST_GENERATION = 2
 _TELLING = 1_000_000  # bytes: with less, what a collection leaves may be chance
 
 
@@ -59,7 +59,7 @@ def retained(
         tail=_tail(ended),
         lag=_lag(births, len(ended)),
         refilled=_refilled(reader, stacks, clock, each),
-        survived=_survived(reader, stacks, clock),
+        survived=_survived(reader, stacks, clock, births.units.rows),
         spike=_spike(shape, ended, peak_each),
     )
 
@@ -179,15 +179,17 @@ def _refilled(reader: RecordingReader, stacks: Stacks, clock: UnitClock, each: i
     return sum(again) / each
 
 
-def _survived(reader: RecordingReader, stacks: Stacks, clock: UnitClock) -> float | None:
+def _survived(
+    reader: RecordingReader, stacks: Stacks, clock: UnitClock, units: Mapping[int, UnitRow]
+) -> float | None:
     """What a full collection left alive of what it came upon: what units that had ended held, and
     what it freed. Of the collection that came upon most."""
     full = [
         event
         for event in reader.gc_events()
-        if event.generation == _OLDEST_GENERATION and clock.first_ns <= event.t_ns <= clock.last_ns
+        if event.generation == OLDEST_GENERATION and clock.first_ns <= event.t_ns <= clock.last_ns
     ]
-    ends = {row.index: row.end_ns for row in reader.units() if row.end_ns is not None}
+    ends = {row.index: row.end_ns for row in units.values() if row.end_ns is not None}
     most, survived = _TELLING, None
     held: Counter[int] = Counter()
     known: dict[int, int] = {}
@@ -198,12 +200,13 @@ def _survived(reader: RecordingReader, stacks: Stacks, clock: UnitClock) -> floa
                 held[unit] += change
         while full and full[0].t_ns <= frame.t_ns:
             event = full.pop(0)
-            if event.heap_before is None or event.heap_after is None:
+            freed = freed_by(event)
+            if freed is None:
                 continue
             left = sum(
                 size for unit, size in held.items() if ends.get(unit, event.t_ns) < event.t_ns
             )
-            met = left + max(0, event.heap_before - event.heap_after)
+            met = left + freed
             if met >= most:
                 most, survived = met, left / met
     return survived

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from diagnostics.analysis.heap_changes import site_changes
 from diagnostics.analysis.kinds.evidence import KnownCode, ReleaseCall
@@ -13,7 +13,7 @@ from diagnostics.analysis.kinds.libraries import libraries, release_names
 from diagnostics.analysis.kinds.readings import Span
 from diagnostics.analysis.sites import library_of
 from diagnostics.analysis.stacks import OWN_CODE, Stacks, callers_first, is_own
-from diagnostics.recording.model import Frame, unit_and_site
+from diagnostics.recording.model import Frame, UnitRow, unit_and_site
 from diagnostics.recording.reader import RecordingReader
 
 _CALL = re.compile(r"\.\s*(\w+)\s*\(")
@@ -38,11 +38,12 @@ def packages(reader: RecordingReader, stacks: Stacks) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda name: (-size[name], name)))
 
 
-def import_spans(reader: RecordingReader, stacks: Stacks) -> list[Span]:
+def import_spans(
+    reader: RecordingReader, stacks: Stacks, units: Mapping[int, UnitRow]
+) -> list[Span]:
     """When libraries were imported, in order and apart: while the units went on that did it.
     Outside of units, or where they are not known, from a look at the heap to the next one that
     found more code."""
-    units = {row.index: row for row in reader.units()}
     first_ns = min((row.start_ns for row in units.values()), default=reader.last_ns())
     spans: list[Span] = []
     before_ns, known = -1, 0
@@ -51,7 +52,7 @@ def import_spans(reader: RecordingReader, stacks: Stacks) -> list[Span]:
         for unit, size in came.items():
             if size < max(_LIBRARY_BYTES, _LIBRARY_SHARE * known):
                 continue
-            if unit in units:
+            if unit is not None and unit in units:
                 ended_ns = units[unit].end_ns
                 spans.append((units[unit].start_ns, t_ns if ended_ns is None else ended_ns))
             else:

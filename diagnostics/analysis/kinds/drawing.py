@@ -27,10 +27,9 @@ from diagnostics.analysis.retention import Births
 from diagnostics.analysis.stacks import Stacks
 from diagnostics.analysis.suspects import best_capture, suspects_of
 from diagnostics.analysis.units import STANDS_OUT, WORTH_NAMING_BYTES
-from diagnostics.recording.model import UnitPeak, UnitRow
+from diagnostics.recording.model import OLDEST_GENERATION, UnitPeak, UnitRow
 from diagnostics.recording.reader import RecordingReader
 
-_OLDEST_GENERATION = 2
 _FEWEST_OBJECTS = 0.5  # more of a type a unit, for its count to follow the units
 _RARE = 0.05  # of the units: so many may stand out and still be exceptions
 _FEW_UNITS = 4  # with fewer nothing can be left out as warm-up
@@ -52,7 +51,8 @@ def draw_evidence(reader: RecordingReader, births: Births | None = None) -> Evid
     whole_ledger = reader.ledger()
     ledger = before_settlement(whole_ledger, steps)
     # What importing a library takes comes once: it is no growth with the units.
-    native = without_steps(native_readings(whole_ledger), import_spans(reader, stacks))
+    spans = import_spans(reader, stacks, births.units.rows)
+    native = without_steps(native_readings(whole_ledger), spans)
     native_then = [reading for reading in native if not steps or reading[0] <= steps[0].t_ns]
     rss = rss_growth(samples, units, peaks, clock)
     python = growth_of(heap, clock)
@@ -127,7 +127,7 @@ def _collector(reader: RecordingReader, heap: Sequence[Reading], clock: UnitCloc
     half = clock.ends[len(clock.ends) // 2] if clock.ends else clock.first_ns
     return Collector(
         full=sum(
-            event.generation == _OLDEST_GENERATION and half <= event.t_ns <= clock.last_ns
+            event.generation == OLDEST_GENERATION and half <= event.t_ns <= clock.last_ns
             for event in reader.gc_events()
             if not event.own
         ),

@@ -98,7 +98,7 @@ def in_words(chain: Sequence[Link]) -> str:
     root, rest = chain[0], list(chain[1:])
     where = f", {short_path(root.file)}:{root.line}" if root.file and root.line else ""
     if root.root == "unknown":
-        parts = [root.name if root.name == IN_A_CYCLE else "no Python referrer"]
+        parts = [root.name or "no Python referrer"]
     elif rest and _plain_name(root.type) in _PASSAGES:
         name = rest[0].label.lstrip(".") or _last(rest[0].type)
         parts = [f"`{name}` ({root.root} {root.name}{where})"]
