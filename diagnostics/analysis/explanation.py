@@ -11,7 +11,11 @@ from typing import TypedDict, cast
 from diagnostics.analysis.kinds import Judgement, judge
 from diagnostics.analysis.ledger import LedgerParts, LiveLedger
 from diagnostics.analysis.retention import Births
-from diagnostics.analysis.settlement import SettlementReport, last_settlement
+from diagnostics.analysis.settlement import (
+    SettlementReport,
+    final_settlement,
+    last_settlement,
+)
 from diagnostics.analysis.suspects import suspects_json
 from diagnostics.analysis.verdict_text import verdict_json
 from diagnostics.recording.model import SettlementName, SettlementStep
@@ -148,17 +152,20 @@ def explain(reader: RecordingReader, births: Births | None = None) -> Explanatio
 
     Raises ``RecordingError`` on a damaged file.
     """
-    settlement = last_settlement(reader)
+    if births is None:
+        births = Births()
+        births.feed(reader)
+    final = final_settlement(reader.settlement(), births.units.rows.values())
     ledger, after = LiveLedger(), None
-    if settlement is None or not _settles(reader):
-        ledger.feed(reader)
-        at_end = ledger.end()
-    else:
-        ledger.feed(reader, until_ns=settlement.steps[0].t_ns)
+    if final and _settles(reader):
+        ledger.feed(reader, until_ns=final[0].t_ns)
         at_end = ledger.end()
         ledger.feed(reader)
         after = ledger.end()
-    return Explanation(judge(reader, births), ledger.peak(), at_end, after, settlement)
+    else:
+        ledger.feed(reader)
+        at_end = ledger.end()
+    return Explanation(judge(reader, births), ledger.peak(), at_end, after, last_settlement(reader))
 
 
 def _settles(reader: RecordingReader) -> bool:

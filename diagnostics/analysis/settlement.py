@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from diagnostics.analysis.format import counted, format_bytes
-from diagnostics.recording.model import SettlementName, SettlementStep
+from diagnostics.recording.model import SettlementName, SettlementStep, UnitRow
 from diagnostics.recording.reader import RecordingReader
 
 if TYPE_CHECKING:
@@ -54,6 +54,18 @@ def last_settlement(reader: RecordingReader) -> SettlementReport | None:
     if not settlements or not first:
         return None
     return SettlementReport(settlements[-1], first[0].rss)
+
+
+def final_settlement(
+    steps: Iterable[SettlementStep], units: Iterable[UnitRow]
+) -> tuple[SettlementStep, ...]:
+    """The settlement that the run ended with; empty where there was none, or where a unit began or
+    ended after the last one: then a service has settled on its way."""
+    settlements = split(steps)
+    if not settlements:
+        return ()
+    went_on_ns = max((unit.end_ns or unit.start_ns for unit in units), default=0)
+    return settlements[-1] if went_on_ns <= settlements[-1][0].t_ns else ()
 
 
 def split(steps: Iterable[SettlementStep]) -> list[tuple[SettlementStep, ...]]:

@@ -74,7 +74,7 @@ class Run:
     """``python`` gives what is alive at the end of a page, by birth page; 0 is what was there
     before the first. ``imported`` is the same of code and classes. The others are bytes at the end
     of a page; ``arenas`` is what arenas hold beyond live blocks. ``steps`` are (name, RSS given
-    back, Python bytes given back, objects)."""
+    back, Python bytes given back, objects), at the end or after page ``settled_after``."""
 
     pages: int = 20
     python: Callable[[int], Alive] = nobody
@@ -88,6 +88,7 @@ class Run:
     failed: Sequence[int] = ()
     held: Sequence[Holder] = ()
     steps: Sequence[tuple[str, int, int, int]] | None = ()
+    settled_after: int | None = None
     stack: Sequence[Frame] = (MAIN, LOAD, OBJECTS)
     source: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     document: Mapping[str, object] = field(default_factory=dict)
@@ -155,7 +156,9 @@ def write(path: Path, run: Run) -> Path:
     if run.held:
         _captures(writer, run, site, end)
     if run.steps is not None:
-        writer.put_settlement(_settlement(run, end))
+        after = run.settled_after
+        settled_ns = end if after is None else (after + 1) * S
+        writer.put_settlement(_settlement(run, settled_ns))
     writer.put_outcome(Outcome("finished", "The loader returned.", end + S, run.pages))
     writer.close()
     return path
@@ -181,7 +184,8 @@ def _ledger(run: Run, t_ns: int, page: int) -> LedgerReading:
 
 
 def _settlement(run: Run, end: int) -> list[SettlementStep]:
-    rss, python = run.rss(run.pages), run.alive(run.pages)
+    page = run.pages if run.settled_after is None else run.settled_after
+    rss, python = run.rss(page), run.alive(page)
     steps = []
     given = {name: figures for name, *figures in run.steps or ()}
     for place, name in enumerate(("result released", "collection", "malloc_trim"), start=1):

@@ -87,6 +87,21 @@ def test_native_memory_that_nothing_of_pythons_gives_back(verdict):
     assert found.main.bytes == 90 * MB
 
 
+def test_native_memory_of_a_run_that_was_killed_is_no_healthy_run(verdict):
+    found = verdict(Run(native=per_page(5 * MB), steps=None))
+    assert found.main.number == 4
+    assert found.confidence < 0.5
+    assert found.alternatives[0].number == 5
+    assert found.rerun.options == {"settle": True}
+
+
+def test_resident_memory_that_goes_on_growing_is_no_sure_health(verdict):
+    found = verdict(Run(free=per_page(MB), steps=None))
+    assert found.main.number == 0
+    assert found.confidence <= 0.3
+    assert "nothing tells whose" in found.main.evidence[-1]
+
+
 def test_native_memory_up_to_a_cap(verdict):
     found = verdict(Run(pages=40, native=lambda page: min(page, 20) * 5 * MB))
     assert found.main.number == 5
@@ -330,3 +345,14 @@ def test_three_pages_are_too_few(verdict):
     found = verdict(Run(pages=3, python=leak(1 * MB)))
     assert found.main.number == 0
     assert found.confidence <= 0.2
+
+
+# -- a service that settles on its way ----------------------------------------------------------
+
+
+def test_a_settlement_on_the_way_hides_nothing_that_comes_after_it(verdict):
+    run = Run(native=per_page(5 * MB))
+    alone = verdict(run.but(steps=None))
+    assert alone.main.number == 4
+    settled = verdict(run.but(settled_after=2))
+    assert (settled.main.number, settled.main.bytes) == (alone.main.number, alone.main.bytes)

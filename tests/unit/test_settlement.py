@@ -8,6 +8,7 @@ from hand_built import build
 
 from diagnostics.analysis.settlement import (
     SettlementReport,
+    final_settlement,
     last_settlement,
     left_over_sentence,
     sentence,
@@ -17,7 +18,7 @@ from diagnostics.analysis.settlement import (
 )
 from diagnostics.figures.settlement import settlement
 from diagnostics.probes.malloc import malloc_reader
-from diagnostics.recording.model import ProcessSample, SettlementStep
+from diagnostics.recording.model import ProcessSample, SettlementStep, UnitRow
 from diagnostics.recording.reader import RecordingReader
 from diagnostics.recording.writer import RecordingWriter
 from diagnostics.settlement import Settlement, without_collections
@@ -256,6 +257,25 @@ def test_a_service_that_settled_several_times_has_several_settlements():
         (alone[0],),
         (alone[1],),
     ]
+
+
+@pytest.mark.parametrize(
+    ("last_unit", "final"),
+    [
+        (UnitRow(1, "page", "page 1", 0, 5 * S, "finished"), True),
+        (UnitRow(1, "page", "page 1", 0, None, "running"), True),
+        (UnitRow(1, "page", "page 1", 0, 7 * S, "finished"), False),
+        (UnitRow(1, "page", "page 1", 8 * S, None, "running"), False),
+    ],
+)
+def test_a_settlement_is_the_final_one_if_no_unit_comes_after_it(last_unit, final):
+    again = (step(6, "collection", 50, 49), step(7, "malloc_trim", 49, 48))
+    found = final_settlement([RELEASE, COLLECTION, TRIM, *again], [last_unit])
+    assert found == (again if final else ())
+
+
+def test_without_a_settlement_there_is_no_final_one():
+    assert final_settlement([], []) == ()
 
 
 def test_a_recording_tells_its_last_settlement(tmp_path):

@@ -24,6 +24,7 @@ from diagnostics.analysis.kinds.readings import (
     without_steps,
 )
 from diagnostics.analysis.retention import Births
+from diagnostics.analysis.settlement import final_settlement
 from diagnostics.analysis.stacks import Stacks
 from diagnostics.analysis.suspects import best_capture, suspects_of
 from diagnostics.analysis.units import STANDS_OUT, WORTH_NAMING_BYTES
@@ -44,7 +45,8 @@ def draw_evidence(reader: RecordingReader, births: Births | None = None) -> Evid
         births = Births()
         births.feed(reader)
     meta, units, outcome = reader.meta(), births.units.in_order(), reader.outcome()
-    peaks, steps, samples = reader.unit_peaks(), reader.settlement(), reader.process()
+    peaks, samples = reader.unit_peaks(), reader.process()
+    steps = final_settlement(reader.settlement(), units)
     clock = UnitClock.of(units, outcome.t_ns)
     stacks = Stacks(reader.sites())
     heap = [(total.t_ns, total.bytes) for total in reader.heap_totals()]

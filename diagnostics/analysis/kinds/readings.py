@@ -104,13 +104,12 @@ def usual_need(ledger: Sequence[LedgerReading], clock: UnitClock) -> int | None:
 def settled(
     steps: Sequence[SettlementStep], rss_start: int | None, python_start: int | None
 ) -> Settled | None:
-    """What letting go gave back; None where nothing was let go of. Of several settlements the last
-    counts."""
+    """What letting go gave back, in the steps of one settlement; None where there was none."""
     if not steps:
         return None
-    last = {step.step: step for step in steps}
-    result, collection = last.get("result released"), last.get("collection")
-    trim, end = last.get("malloc_trim"), steps[-1]
+    by_name = {step.step: step for step in steps}
+    result, collection = by_name.get("result released"), by_name.get("collection")
+    trim, end = by_name.get("malloc_trim"), steps[-1]
     return Settled(
         result_rss=_rss_given(result),
         result_python=_python_given(result),

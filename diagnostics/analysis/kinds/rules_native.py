@@ -48,7 +48,8 @@ def native_handles(evidence: Evidence) -> Finding:
         seen = evidence.left is not None and evidence.left.after_settlement
         score = 0.2 if went and seen else 0.9
     elif released is None:
-        score = 0.7 if handles is not None else 0.45
+        # Handles or a cache (kind 5): a growth that goes on is a trouble either way.
+        score = 0.7 if handles is not None else 0.5
     elif went:
         lines.append(f"{format_bytes(released)} of it went when all was let go")
         score = 0.9 if handles is not None or evidence.followers else 0.6

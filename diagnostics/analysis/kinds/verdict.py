@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from diagnostics.analysis.format import counted, format_bytes
 from diagnostics.analysis.kinds.drawing import draw_evidence
-from diagnostics.analysis.kinds.evidence import Evidence
+from diagnostics.analysis.kinds.evidence import Evidence, Growth
 from diagnostics.analysis.kinds.finding import CAPTURE, SETTLE, Finding, Rerun
 from diagnostics.analysis.kinds.holding import holding_kind
 from diagnostics.analysis.kinds.libraries import advice
@@ -216,4 +216,11 @@ def _healthy(evidence: Evidence) -> tuple[list[str], float, Rerun | None]:
             f" {format_bytes(retained.total)} when the last one ended, and nothing tells why"
         )
         return lines, 0.3, CAPTURE
+    if evidence.rss is not None and _grows_unexplained(evidence.rss, evidence.base):
+        lines.append("but that growth goes on, and nothing tells whose it is")
+        return lines, 0.3, None if settled is not None else SETTLE
     return (lines, 0.9, None) if settled is not None else (lines, 0.7, SETTLE)
+
+
+def _grows_unexplained(rss: Growth, base: int) -> bool:
+    return rss.goes_on and rss.over_units >= max(_UNEXPLAINED_FLOOR, _UNEXPLAINED * base)
