@@ -104,15 +104,28 @@ def search(living: Living, roots: Roots, deadline: Deadline) -> Web:
 
 
 def _forget_the_dead(web: Web, targets: Held, keys: Iterable[int]) -> None:
-    """Drop what nobody refers to but the capture itself."""
-    for key in keys:
-        if not web.holders.get(key):
-            ours = (key in web.objects) + (key in targets)
-            # One more is the argument of getrefcount.
-            if sys.getrefcount(web.objects[key]) - 1 <= ours:
-                del web.objects[key]
-                web.roots.pop(key, None)
-                targets.pop(key, None)
+    """Drop what nobody refers to but the capture itself, and what only that had held.
+
+    What has lost its last known holder so, and lives on, is to be looked up again.
+    """
+    waiting = deque(keys)
+    while waiting:
+        key = waiting.popleft()
+        if key not in web.objects or web.holders.get(key):
+            continue
+        ours = (key in web.objects) + (key in targets)
+        # One more is the argument of getrefcount.
+        if sys.getrefcount(web.objects[key]) - 1 <= ours:
+            del web.objects[key]
+            web.roots.pop(key, None)
+            web.holders.pop(key, None)
+            targets.pop(key, None)
+            for held, above in web.holders.items():
+                if key in above:
+                    above.remove(key)
+                    if not above:
+                        web.looked_up.discard(held)
+                        waiting.append(held)
 
 
 def _end_cycles(web: Web, targets: Iterable[int]) -> None:
@@ -139,9 +152,11 @@ def _climb(web: Web, targets: Held, frontier: list[int], roots: Roots, deadline:
     )
     if alone and not FINDS_ALL_AT_ONCE:
         _take_in(web, *meeting(holders_by_id(alone, deadline), alone), roots)
-    web.looked_up.update(frontier)
     for key in frontier:
-        if key in web.objects and not web.holders.get(key):
+        if key not in web.objects:
+            continue
+        web.looked_up.add(key)
+        if not web.holders.get(key):
             web.roots[key] = roots.without_holder(web.objects[key])
 
 

@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import functools
 import gc
+import itertools
 import sys
 import threading
 from collections import deque
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 
 import pytest
 from looking import Leaf, in_words, look, the_leaf, words
+
+from diagnostics.holders import heap, search
 
 HERE = "test_capture_chains.py"
 MODULE = __name__
@@ -221,6 +224,35 @@ def test_a_cycle_that_waits_for_the_collector():
 
 def test_what_the_program_has_let_go_of_has_no_chain():
     assert words(Leaf) == []
+
+
+def when_holders_are_asked_for(level, act, monkeypatch):
+    """Have the program do something just before that level's holders are looked for."""
+    levels = itertools.count(1)
+
+    def holders(wanted, deadline):
+        if next(levels) == level:
+            act()
+        return heap.holders(wanted, deadline)
+
+    monkeypatch.setattr(search, "holders", holders)
+
+
+def test_a_holder_that_dies_during_the_look_takes_what_it_held_with_it(monkeypatch):
+    REGISTRY.append([[Leaf()]])
+    when_holders_are_asked_for(3, REGISTRY.clear, monkeypatch)
+    graph = look(the_leaf)
+    assert (graph.links, graph.objects) == ([], [])
+
+
+def test_a_holder_that_dies_during_the_look_leaves_the_place_to_the_next(monkeypatch):
+    REGISTRY.append([Leaf()])
+
+    def move():
+        REGISTRY[0] = {"moved": REGISTRY[0][0]}
+
+    when_holders_are_asked_for(2, move, monkeypatch)
+    assert words(the_leaf) == [f"`REGISTRY` (module {MODULE}) -> `[0]` dict -> `['moved']` Leaf"]
 
 
 # -- references ------------------------------------------------------------------------------------
