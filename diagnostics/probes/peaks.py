@@ -30,7 +30,8 @@ class PeakBook:
 
     def __init__(self, meter: PeakMeter) -> None:
         self._meter = meter
-        # The collector can close an abandoned iterator, and so end its unit, inside these methods.
+        # The collector can close an abandoned iterator, and so end its unit, inside these methods:
+        # the lock does not keep that out, so loops go over a copy of what is open.
         self._lock = threading.RLock()
         self._open: dict[int, _Open] = {}
         self._ended: list[UnitPeak] = []
@@ -74,7 +75,7 @@ class PeakBook:
                 self._aside = None
                 self._meter.reset()
                 stays = max(0, self._meter.read().now - before.now)
-                for entry in self._open.values():
+                for entry in list(self._open.values()):
                     entry.start += stays
                     entry.peak += stays
 
@@ -87,7 +88,7 @@ class PeakBook:
         with self._lock:
             seen = self._fold()
             ended, self._ended = self._ended, []
-            open_ = [self._row(unit, entry, seen) for unit, entry in self._open.items()]
+            open_ = [self._row(unit, entry, seen) for unit, entry in list(self._open.items())]
             return seen.now, ended + open_
 
     def _fold(self) -> Resident:

@@ -84,6 +84,24 @@ def test_a_unit_that_is_still_open_shows_how_far_it_has_come():
     assert heights(book) == {87: (10, 500, 500)}
 
 
+def test_a_unit_that_the_collector_ends_during_a_look_is_no_error(monkeypatch):
+    mountain = Mountain(10)
+    book = PeakBook(mountain)
+    book.start(1)
+    book.start(2)
+    make_row = book._row
+
+    def row(unit, entry, seen):
+        if unit == 1:
+            book.end(2)  # the row's own allocation set off a collection
+        return make_row(unit, entry, seen)
+
+    monkeypatch.setattr(book, "_row", row)
+    rows = book.look()[1]
+    assert [row.index for row in rows] == [1, 2]
+    assert list(heights(book)) == [2, 1]
+
+
 def test_the_kernel_meter_sees_what_came_and_went():
     meter = best_meter()
     if not isinstance(meter, KernelMeter):
