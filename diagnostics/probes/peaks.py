@@ -36,6 +36,7 @@ class PeakBook:
         self._open: dict[int, _Open] = {}
         self._ended: list[UnitPeak] = []
         self._aside: Resident | None = None
+        self._asides = 0  # several threads may take a capture, or a snapshot, at a time
         self._seen_at_end: tuple[int, Resident] | None = None
 
     def start(self, unit: int) -> None:
@@ -67,17 +68,25 @@ class PeakBook:
         as if it had been there since before the units that are open.
         """
         with self._lock:
-            before = self._aside = self._fold()
+            if not self._asides:
+                self._aside = self._fold()
+            self._asides += 1
         try:
             yield
         finally:
             with self._lock:
-                self._aside = None
-                self._meter.reset()
-                stays = max(0, self._meter.read().now - before.now)
-                for entry in list(self._open.values()):
-                    entry.start += stays
-                    entry.peak += stays
+                self._asides -= 1
+                if not self._asides:
+                    self._come_back()
+
+    def _come_back(self) -> None:
+        before, self._aside = self._aside, None
+        assert before is not None
+        self._meter.reset()
+        stays = max(0, self._meter.read().now - before.now)
+        for entry in list(self._open.values()):
+            entry.start += stays
+            entry.peak += stays
 
     def look(self) -> tuple[int, list[UnitPeak]]:
         """The resident set now in bytes, which is also the sample that a sampling meter lives from;

@@ -1,6 +1,7 @@
 """Every unit gets the highest resident set of exactly its own time, also where units overlap."""
 
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -176,6 +177,22 @@ def test_what_the_workbench_takes_for_a_measurement_is_in_no_peak():
     book.end(1)
     # Of the 500, 4 stayed: the unit began at 10 and had reached 40, both without them.
     assert heights(book) == {1: (14, 44, 35)}
+
+
+def test_what_two_threads_set_aside_at_a_time_counts_once():
+    mountain = Mountain(10)
+    book = PeakBook(mountain)
+    book.start(1)
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(book.set_aside())
+        mountain.climb(300)
+        second.enter_context(book.set_aside())
+        mountain.climb(500, 14)
+        first.close()
+        mountain.climb(400, 14)
+    mountain.climb(20, 15)
+    book.end(1)
+    assert heights(book) == {1: (14, 20, 15)}  # of all that, 4 stayed
 
 
 def test_a_unit_that_ends_while_the_workbench_measures_ends_without_it():
