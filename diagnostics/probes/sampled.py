@@ -269,7 +269,7 @@ class SampledEngine(BaseProbe):
         """Keep the lines around the sites that hold something, each file read once."""
         lines: defaultdict[str, set[int]] = defaultdict(set)
         for node in self._unshown.values():
-            _parent, file, _function, line = self._nodes[node]
+            _parent, file, _function, line = self._node(node)
             lines[file].add(line)
         for file, wanted in lines.items():
             writer.put_source(file, self._source.contexts(file, wanted))
@@ -289,10 +289,15 @@ class SampledEngine(BaseProbe):
         place = self._places[node] = _OWN if self._is_own(node) else self._new_site(node, writer)
         return place
 
+    def _node(self, node: int) -> Node:
+        if node >= len(self._nodes):  # a capture in another thread has seen more than the last tick
+            self._nodes += self._core.nodes(len(self._nodes))
+        return self._nodes[node]
+
     def _new_site(self, node: int, writer: RecordingWriter) -> int:
         site = self._sites.get(node)
         if site is None:
-            parent, file, function, line = self._nodes[node]
+            parent, file, function, line = self._node(node)
             caller = self._new_site(parent, writer) or None
             site = self._sites[node] = len(self._sites)
             writer.put_sites([Site(site, caller, file, line, function)])
@@ -302,7 +307,7 @@ class SampledEngine(BaseProbe):
         own = self._own.get(node)
         if own is None:
             # The nearest frame outside the standard library decides, as in own.is_own_stack.
-            parent, file, _function, _line = self._nodes[node]
+            parent, file, _function, _line = self._node(node)
             own = self._own[node] = is_own_file(file, self._hosted) or (
                 is_standard_library(file) and self._is_own(parent)
             )

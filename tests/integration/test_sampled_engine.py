@@ -197,6 +197,38 @@ def test_stacks_are_whole_and_named(path):
     assert blocks == pytest.approx(2000, rel=0.1)
 
 
+def test_a_stack_that_came_after_the_tick_has_a_site_as_well(path):
+    # given a capture that another thread leaves between a tick's reading and its writing
+    run(
+        """
+        import sys, threading
+        from diagnostics import Recorder, unit
+        from diagnostics.probes import _heap
+        recorder = Recorder(sys.argv[1], engine="sampled")
+        recorder.start()
+        reading, allocated, kept = threading.Event(), threading.Event(), []
+        def later(): return [bytes(1000) for _ in range(2000)]
+        def write(writer):
+            reading.set()
+            assert allocated.wait(10)
+            named = [function for _parent, _file, function, _line in _heap.nodes(1)]
+            node = 1 + named.index("later")
+            writer.put_meta({"site": recorder._probes.sampled.site(node, writer)})
+        recorder._scribe.leave(write)
+        with unit("page"):
+            assert reading.wait(10)
+            kept.append(later())
+            allocated.set()
+        recorder.stop()
+        """,
+        path,
+    )
+    with RecordingReader(path) as reader:
+        assert reader.sites()[reader.meta()["site"]].function == "later"
+        assert [probe.state for probe in reader.probes() if probe.name == "heap"] == ["on"]
+        assert not [entry for entry in reader.log() if entry.level == "error"]
+
+
 def test_live_samples_stay_under_their_number_and_the_sums_stay_right():
     done = run(
         """
