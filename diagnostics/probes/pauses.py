@@ -88,8 +88,14 @@ class PausesInPython:
         self.missed = 0
 
     def __call__(self, phase: str, info: dict[str, int]) -> None:
-        # Collections exclude each other in the whole process, so one start is enough.
         now = time.monotonic_ns() - self._zero_ns
+        try:
+            self._take_down(phase, info, now)
+        finally:
+            self.cost_ns += time.monotonic_ns() - self._zero_ns - now
+
+    def _take_down(self, phase: str, info: dict[str, int], now: int) -> None:
+        # Collections exclude each other in the whole process, so one start is enough.
         if phase == "start":
             self._start = now, self._live_bytes()
             return
@@ -110,7 +116,6 @@ class PausesInPython:
                 int(self._unit_variable.get()),
             )
         )
-        self.cost_ns += time.monotonic_ns() - self._zero_ns - now
 
     def drain(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
         events: list[tuple[Any, ...]] = []

@@ -63,6 +63,7 @@ def heap():
 def probe(own_threads, heap, monkeypatch, request):
     if request.param == "in Python":  # as where there was no compiler
         monkeypatch.setitem(sys.modules, "diagnostics.probes._pauses", None)
+        monkeypatch.delattr("diagnostics.probes._pauses", raising=False)  # an import found it there
     probe = GcProbe()
     start = time.monotonic_ns()
     probe.start(
@@ -162,6 +163,13 @@ def test_a_collection_that_began_before_the_probe_is_dropped_and_counted(probe):
     gc.callbacks[-1]("stop", info)
     assert written(probe).events == []
     assert probe.dropped == 1
+
+
+def test_the_start_of_a_collection_has_its_part_of_the_cost(probe):
+    callback = gc.callbacks[-1]
+    before = callback.cost_ns
+    callback("start", {"generation": 0, "collected": 0, "uncollectable": 0})
+    assert callback.cost_ns > before
 
 
 def test_nothing_is_lost_while_the_recorder_drains(quiet, probe):
