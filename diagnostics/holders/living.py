@@ -173,4 +173,5 @@ def _spread(units: Sequence[int], most: int) -> list[int]:
     """At most so many of the units, evenly from the first to the last."""
     if len(units) <= most:
         return list(units)
-    return [units[round(place * (len(units) - 1) / (most - 1))] for place in range(most)]
+    gaps = max(1, most - 1)
+    return [units[round(place * (len(units) - 1) / gaps)] for place in range(most)]

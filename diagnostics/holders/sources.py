@@ -80,7 +80,6 @@ class GrowthSource:
         self, moment: Moment, deadline: Deadline, *, suspects: int, objects: int
     ) -> tuple[list[Lead], Living]:
         leads = find_growing(self._marks, suspects)
-        deadline.check()
         found = find_growing_objects(leads, objects)
         living = Living(types=[lead.type for lead in leads])
         for held in found:

@@ -283,6 +283,26 @@ def test_time_runs_out(path):
     assert rows.suspects[0].units == 10  # what the samples alone tell is there all the same
 
 
+def test_one_object_of_each_suspect_may_be_all_that_is_asked_for(path):
+    def look(unit, ended):
+        return capture(unit=unit, ended=ended, limits=Limits(objects=1))
+
+    rows = leak(path, lambda page: CACHE.extend(Kept(page) for _ in range(50)), look)
+    assert rows.capture.complete
+    assert len({(link.suspect, link.chain) for link in rows.chains if link.suspect == 1}) == 1
+
+
+def test_the_time_is_up_for_growing_types_too():
+    marks = []
+    for unit in range(1, 6):
+        CACHE.extend(Kept(unit) for _ in range(100))
+        marks.append(TypeCount(unit, count_types()))
+    source = GrowthSource(marks)
+    rows = capture(unit=5, ended=True, source=source, limits=Limits(seconds=-1))
+    assert not rows.capture.complete
+    assert rows.suspects
+
+
 def test_frozen_objects_are_told_of():
     gc.freeze()
     try:
