@@ -98,9 +98,9 @@ class Ending:
             self._take(self._captures.take_last)
         if settles and self._probes.engine is not None:
             self._take(self._probes.engine.keep_counting)
-        self._take(self._crew.stop)
         self._take(self._scribe.end)
         self._take(self._scribe.end)  # an interrupt may have ended the wait for the other writer
+        self._take(self._crew.stop)  # after it: a tick asks the probes
         self._take(self._scribe.write_last)
         self._take(self._scribe.write_entries)  # of which an interrupt may have left some
 
@@ -137,7 +137,10 @@ class Ending:
     def _close(self, outcome: Outcome) -> None:
         try:
             self._scribe.close(outcome)
-        except Exception as problem:  # noqa: BLE001 - the run has its own end, whatever ours is
+        except BaseException as problem:  # noqa: BLE001 - the run has its own end, whatever ours is
+            if not isinstance(problem, Exception):
+                self._raised.append(problem)
+                return
             why = f"the end of {self._scribe.path} is missing ({message_of(problem)})"
             complain(f"{why}; what came before is kept.")
 

@@ -228,8 +228,8 @@ class Recorder:
         For services: the recording goes on, and keeps the steps beside those taken before.
         Raises ``UsageError`` for a recorder that records nothing here.
         """
-        self._check_running("settle")
-        with self._end_lock:
+        with self._end_lock:  # who waits here for stop() finds that there is no recording any more
+            self._check_running("settle")
             self._scribe.flush()  # what was collected until now is the program's own doing
             self._settling = threading.get_ident()
             try:

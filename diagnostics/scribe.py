@@ -174,14 +174,16 @@ class Scribe:
         self._save(self._write_entries)
 
     def close(self, outcome: Outcome) -> None:
-        """Write how the run ended and leave one file. Raises ``sqlite3.Error``."""
-        try:
+        """Write how the run ended and leave one file, whatever cuts off the last of the log.
+
+        Raises ``sqlite3.Error``.
+        """
+        with contextlib.ExitStack() as then:
+            then.callback(self._writer.close)
+            then.callback(self._writer.put_outcome, outcome)
             if not self._lost_ticks:
                 self._write_log()
                 self._write_account()
-            self._writer.put_outcome(outcome)
-        finally:
-            self._writer.close()
 
     def _save(self, write: Callable[[], None]) -> None:
         """Write and commit; where the file cannot grow, the recording ends here."""

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from diagnostics import Recorder, record, unit, units
+from diagnostics.ending import Ending
 from diagnostics.errors import RecorderBusyError, RecordingError, UsageError
+from diagnostics.probes.crew import ProbeCrew
 from diagnostics.recording.model import UnitRow
 from diagnostics.recording.reader import RecordingReader
+from diagnostics.scribe import Scribe
 
 
 def run(code, *args, check=True, env=None):
@@ -296,6 +299,68 @@ def test_an_interrupt_at_the_end_is_raised_once_the_recording_is_complete(path):
         assert [u.status for u in reader.units()] == ["finished"] * 5
         assert any("KeyboardInterrupt" in entry.message for entry in reader.log())
     assert [p.name for p in path.parent.iterdir()] == ["run.p87"]
+
+
+def test_an_interrupt_in_the_very_last_step_costs_no_outcome(path, monkeypatch):
+    recorder = Recorder(path, engine="none")
+    recorder.start()
+    with unit("page"):
+        pass
+
+    def interrupted(_scribe):
+        raise KeyboardInterrupt
+
+    write_entries = Scribe.write_entries
+
+    def last_entries(scribe):  # what comes after them is the close
+        write_entries(scribe)
+        monkeypatch.setattr(Scribe, "_write_account", interrupted)
+
+    monkeypatch.setattr(Scribe, "write_entries", last_entries)
+    with pytest.raises(KeyboardInterrupt):
+        recorder.stop()
+    assert recorder.stop().state == "finished"
+    with RecordingReader(path) as reader:
+        assert reader.outcome().state == "finished"
+
+
+def test_the_probes_work_for_as_long_as_the_recorder_thread_ticks(path, monkeypatch):
+    alive = []
+    stop = ProbeCrew.stop
+
+    def looking(crew):
+        alive.append([t for t in threading.enumerate() if t.name == "page87-recorder"])
+        stop(crew)
+
+    monkeypatch.setattr(ProbeCrew, "stop", looking)
+    with record(path, engine="none"):
+        pass
+    assert alive[0] == []
+
+
+def test_a_settlement_that_had_to_wait_for_the_end_is_told_so(path, monkeypatch):
+    recorder = Recorder(path, engine="none")
+    recorder.start()
+    said = []
+
+    def settle():
+        try:
+            recorder.settle()
+        except UsageError as error:
+            said.append(error)
+
+    end = Ending.end
+
+    def ending(*args):
+        thread.start()
+        time.sleep(0.2)  # it has come to the lock by then
+        end(*args)
+
+    thread = threading.Thread(target=settle)
+    monkeypatch.setattr(Ending, "end", ending)
+    recorder.stop()
+    thread.join()
+    assert "records nothing" in str(said[0])
 
 
 def test_threads_and_tasks_land_on_their_own_units(path):
