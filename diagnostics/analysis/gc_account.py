@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from itertools import count
 
 from diagnostics.analysis.series import FIRST_WIDTH_NS, Thinned
 from diagnostics.recording.model import GcEvent
@@ -44,7 +45,9 @@ class GcAccount:
         self.own = GenerationTotals()
         self.pauses = {generation: Thinned(buckets) for generation in GENERATIONS}
         self._most_notable = most_notable
-        self._notable: list[tuple[int, int, GcEvent]] = []  # a heap, the shortest pause on top
+        # A heap, the shortest pause on top. The number is for collections alike in pause and time.
+        self._notable: list[tuple[int, int, int, GcEvent]] = []
+        self._numbers = count(0, -1)  # of these, too, the earlier one stays
         self._small: dict[int, int] = {}
         self._small_width_ns = FIRST_WIDTH_NS
         self._events_ns = self._summaries_ns = -1
@@ -77,7 +80,7 @@ class GcAccount:
 
     def notable(self) -> list[GcEvent]:
         """Collections of generation 2 and long pauses, in order of time; the longest if many."""
-        return sorted((event for _, _, event in self._notable), key=lambda event: event.t_ns)
+        return sorted((event for *_, event in self._notable), key=lambda event: event.t_ns)
 
     def longest(self, count: int = 20) -> list[GcEvent]:
         """The longest pauses that have a row of their own, longest first."""
@@ -95,7 +98,7 @@ class GcAccount:
         if event.own:
             return
         self.pauses[event.generation].add(event.t_ns, event.pause_ns)
-        entry = (event.pause_ns, -event.t_ns, event)
+        entry = (event.pause_ns, -event.t_ns, next(self._numbers), event)
         if len(self._notable) < self._most_notable:
             heapq.heappush(self._notable, entry)
         else:

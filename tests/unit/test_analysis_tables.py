@@ -218,6 +218,19 @@ def test_only_the_longest_collections_are_remembered(tmp_path):
     assert [event.t_ns for event in account.longest(2)] == [6, 13]
 
 
+def test_collections_of_the_same_moment_and_length_all_count(tmp_path):
+    writer = RecordingWriter(tmp_path / "run.p87", {})
+    writer.add_gc_events([GcEvent(5, 7, 2, found, 0, 1) for found in (1, 2, 3)])
+    writer.close()
+    account = GcAccount(most_notable=2)
+    with RecordingReader(writer.path) as reader:
+        account.feed(reader)
+
+    assert account.generations[2].count == 3
+    assert account.generations[2].collected == 6
+    assert sorted(event.collected for event in account.notable()) == [1, 2]
+
+
 def test_small_collections_by_column(tmp_path):
     account = GcAccount()
     writer = RecordingWriter(tmp_path / "run.p87", {})
