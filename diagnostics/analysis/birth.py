@@ -133,10 +133,15 @@ class BirthHeat:
             if not self._bytes[unit]:
                 del self._bytes[unit]
         for row in {self._row(unit) for unit in changes if unit}:
-            highest = max(self._bytes.get(unit, 0) for unit in self._units_of(row))
-            self._history.set(row, highest)
+            self._history.set(row, self._highest(self._units_of(row)))
         self._sums.set(_TOTAL, self._sums.now(_TOTAL) + changes.total())
         self._sums.set(_OUTSIDE, self._bytes.get(0, 0))
+
+    def _highest(self, units: range) -> int:
+        """The most bytes that one of ``units`` has alive now."""
+        if len(units) > len(self._bytes):  # far more numbers than units: most were never begun
+            return max((size for unit, size in self._bytes.items() if unit in units), default=0)
+        return max(self._bytes.get(unit, 0) for unit in units)
 
     def _reach(self, unit: int) -> None:
         """Make sure that ``unit`` has a row; 0 has one of its own."""

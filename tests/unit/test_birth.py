@@ -215,6 +215,21 @@ def test_joined_rows_keep_the_maximum_and_live_equals_at_once(tmp_path_factory, 
     assert live.table().rows == table.rows
 
 
+def test_numbers_that_no_unit_has_cost_no_time(tmp_path):
+    # given units 1, 2 and, far away, the highest number that a recording may hold
+    far = (1 << 39) - 1
+    writer = RecordingWriter(tmp_path / "run.p87", {})
+    sizes = {1: 3 * MB, 2: 2 * MB, far: 5 * MB}
+    writer.put_units([UnitRow(unit, "page", f"page {unit}", 1, 2) for unit in sizes])
+    writer.add_changes("alive", 1, 0, {alive_id(unit, 1): (sizes[unit], 1) for unit in sizes})
+    writer.close()
+
+    table = table_of(writer.path)
+
+    peaks = table.values.max(axis=1)
+    assert (peaks[0], peaks[1:-1].any(), peaks[-1]) == (3 * MB, False, 5 * MB)
+
+
 def test_20_000_pages_lose_no_peak(tmp_path):
     # given 20,000 pages, twenty to a frame, and page 8,787 with 9 MB among those with 2
     writer = RecordingWriter(tmp_path / "long.p87", {})
