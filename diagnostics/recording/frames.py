@@ -97,7 +97,7 @@ def decode(payload: bytes, width: int) -> dict[int, Values]:
     ids, *columns = _rows_of_numbers(raw, width) if first_form else _columns(raw, width, count)
     if ids and (ids[0] < 0 or min(islice(ids, 1, None), default=1) < 1):
         raise ValueError("not a frame: its ids are not in order")
-    if any(sum(map(abs, column)) > _MOST_IN_ALL for column in columns):
+    if any(min(column, default=0) < 0 or sum(column) > _MOST_IN_ALL for column in columns):
         raise ValueError("not a frame: its values are out of all proportion")
     return dict(zip(accumulate(ids), zip(*columns, strict=True), strict=True))
 
