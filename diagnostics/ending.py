@@ -137,12 +137,11 @@ class Ending:
     def _close(self, outcome: Outcome) -> None:
         try:
             self._scribe.close(outcome)
-        except BaseException as problem:  # noqa: BLE001 - the run has its own end, whatever ours is
-            if not isinstance(problem, Exception):
-                self._raised.append(problem)
-                return
+        except Exception as problem:  # noqa: BLE001 - the run has its own end, whatever ours is
             why = f"the end of {self._scribe.path} is missing ({message_of(problem)})"
             complain(f"{why}; what came before is kept.")
+        except BaseException as problem:  # noqa: BLE001 - the outcome is written: it may go on
+            self._raised.append(problem)
 
 
 def _put_step(step: SettlementStep, writer: RecordingWriter) -> None:

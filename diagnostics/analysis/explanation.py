@@ -11,11 +11,7 @@ from typing import TypedDict, cast
 from diagnostics.analysis.kinds import Judgement, judge
 from diagnostics.analysis.ledger import LedgerParts, LiveLedger
 from diagnostics.analysis.retention import Births
-from diagnostics.analysis.settlement import (
-    SettlementReport,
-    final_settlement,
-    last_settlement,
-)
+from diagnostics.analysis.settlement import SettlementReport, final_settlement, last_settlement
 from diagnostics.analysis.suspects import suspects_json
 from diagnostics.analysis.verdict_text import verdict_json
 from diagnostics.recording.model import SettlementName, SettlementStep
@@ -153,8 +149,7 @@ def explain(reader: RecordingReader, births: Births | None = None) -> Explanatio
     Raises ``RecordingError`` on a damaged file.
     """
     if births is None:
-        births = Births()
-        births.feed(reader)
+        births = Births.of(reader)
     final = final_settlement(reader.settlement(), births.units.rows.values())
     ledger, after = LiveLedger(), None
     if final and _settles(reader):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from dataclasses import dataclass
+from typing import Self
 
 from diagnostics.analysis.heap_changes import unit_changes
 from diagnostics.analysis.units import UnitRows
@@ -93,6 +94,13 @@ class Births:
         self._idle_alive: dict[int, int] = {}
         self._last_ns = -1
         self._told: list[EndedUnit] | None = None  # by ``ended``, since the last ``feed``
+
+    @classmethod
+    def of(cls, reader: RecordingReader) -> Self:
+        """All of a recording, followed at once."""
+        births = cls()
+        births.feed(reader)
+        return births
 
     def feed(self, reader: RecordingReader) -> None:
         """Take in what the recording has gained since the last call."""

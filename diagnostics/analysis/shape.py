@@ -51,9 +51,7 @@ class Shape:
 
 def shape_of(reader: RecordingReader) -> Shape:
     """The shape of a recording, finished or not; "other" with the reason where none is known."""
-    births = Births()
-    births.feed(reader)
-    return shape_of_births(births)
+    return shape_of_births(Births.of(reader))
 
 
 def shape_of_births(births: Births) -> Shape:

@@ -55,8 +55,7 @@ def summarise(reader: RecordingReader) -> Summary:
     outcome = reader.outcome()
     totals = reader.heap_totals()
     probes = reader.probes()
-    births = Births()
-    births.feed(reader)
+    births = Births.of(reader)
     peaks = {peak.index: peak for peak in reader.unit_peaks()}
     figures = unit_figures(births.units.in_order(), peaks, outcome.t_ns)
     at_peak, at_end = _heap_at_peak_and_end(reader)

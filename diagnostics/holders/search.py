@@ -113,7 +113,7 @@ def _forget_the_dead(web: Web, targets: Held, keys: Iterable[int]) -> None:
         key = waiting.popleft()
         if key not in web.objects or web.holders.get(key):
             continue
-        ours = (key in web.objects) + (key in targets)
+        ours = 1 + (key in targets)
         # One more is the argument of getrefcount.
         if sys.getrefcount(web.objects[key]) - 1 <= ours:
             del web.objects[key]

@@ -68,8 +68,8 @@ class PeakBook:
         as if it had been there since before the units that are open.
         """
         with self._lock:
-            if not self._asides:
-                self._aside = self._fold()
+            # The same reading for all who are inside at a time: there it stands still.
+            before = self._aside = self._fold()
             self._asides += 1
         try:
             yield
@@ -77,16 +77,12 @@ class PeakBook:
             with self._lock:
                 self._asides -= 1
                 if not self._asides:
-                    self._come_back()
-
-    def _come_back(self) -> None:
-        before, self._aside = self._aside, None
-        assert before is not None
-        self._meter.reset()
-        stays = max(0, self._meter.read().now - before.now)
-        for entry in list(self._open.values()):
-            entry.start += stays
-            entry.peak += stays
+                    self._aside = None
+                    self._meter.reset()
+                    stays = max(0, self._meter.read().now - before.now)
+                    for entry in list(self._open.values()):
+                        entry.start += stays
+                        entry.peak += stays
 
     def look(self) -> tuple[int, list[UnitPeak]]:
         """The resident set now in bytes, which is also the sample that a sampling meter lives from;

@@ -36,6 +36,16 @@ Serve = Callable[..., str]
 Shoot = Callable[[Page, str], Path]
 
 
+def soon(holds: Callable[[], bool], seconds: float = 5) -> bool:
+    """Whether it comes true in time: what is drawn comes with one of the browser's next frames."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
 @pytest.fixture(scope="session")
 def serve() -> Iterator[Serve]:
     """``serve(script, *args)`` runs a Streamlit script on 127.0.0.1 and gives its URL;

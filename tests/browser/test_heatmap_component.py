@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
 from operator import sub
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from conftest import Serve, Shoot
+from conftest import Serve, Shoot, soon
 from playwright.sync_api import Locator, Page, expect
 
 DEMO = Path(__file__).with_name("heatmap_demo.py")
@@ -48,16 +47,6 @@ def colour(page: Page, x: float, y: float, layer: str = "base") -> tuple[int, in
     )
     red, green, blue, alpha = found
     return red, green, blue, alpha
-
-
-def soon(holds: Callable[[], bool]) -> bool:
-    """Whether it comes true within five seconds: the map draws at the browser's next frame."""
-    deadline = time.monotonic() + 5
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def brightness(pixel: tuple[int, int, int, int]) -> float:
@@ -106,10 +95,7 @@ def test_the_picture_follows_a_switch_of_the_theme(page: Page, serve: Serve) -> 
 
     page.emulate_media(color_scheme="dark")
 
-    deadline = time.monotonic() + 5
-    while brightness(colour(page, *full)) < 200 and time.monotonic() < deadline:
-        page.wait_for_timeout(50)
-    assert brightness(colour(page, *full)) > 200
+    assert soon(lambda: brightness(colour(page, *full)) > 200)
 
 
 def test_a_collection_shows_on_empty_and_on_full_cells(page: Page, serve: Serve) -> None:

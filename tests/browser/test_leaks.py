@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Serve, Shoot
+from conftest import ROOT, Serve, Shoot, soon
 from playwright.sync_api import Locator, Page, expect
 
 from diagnostics.recording.model import (
@@ -260,8 +259,5 @@ def test_the_graph_fits_the_theme(page: Page, app: str, scheme: str, shoot: Shoo
         return (plate > 200 and text < 90) if scheme == "light" else (plate < 60 and text > 190)
 
     # A machine that is busy may show the boxes before the theme's colours are in.
-    deadline = time.monotonic() + PATIENCE_MS / 1000
-    while not fits() and time.monotonic() < deadline:
-        page.wait_for_timeout(100)
-    assert fits()
+    assert soon(fits, PATIENCE_MS / 1000)
     shoot(page, f"leaks-{scheme}")

@@ -292,13 +292,17 @@ def test_one_object_of_each_suspect_may_be_all_that_is_asked_for(path):
     assert len({(link.suspect, link.chain) for link in rows.chains if link.suspect == 1}) == 1
 
 
-def test_the_time_is_up_for_growing_types_too():
+def growing():
+    """What counts of types say of five units that each left a hundred objects."""
     marks = []
     for unit in range(1, 6):
         CACHE.extend(Kept(unit) for _ in range(100))
         marks.append(TypeCount(unit, count_types()))
-    source = GrowthSource(marks)
-    rows = capture(unit=5, ended=True, source=source, limits=Limits(seconds=-1))
+    return GrowthSource(marks)
+
+
+def test_the_time_is_up_for_growing_types_too():
+    rows = capture(unit=5, ended=True, source=growing(), limits=Limits(seconds=-1))
     assert not rows.capture.complete
     assert rows.suspects
 
@@ -313,11 +317,7 @@ def test_frozen_objects_are_told_of():
 
 
 def test_without_the_sampled_engine():
-    marks = []
-    for unit in range(1, 6):
-        CACHE.extend(Kept(unit) for _ in range(100))
-        marks.append(TypeCount(unit, count_types()))
-    rows = capture(unit=5, ended=True, source=GrowthSource(marks))
+    rows = capture(unit=5, ended=True, source=growing())
     by_type = {suspect.type: suspect for suspect in rows.suspects}
     kept = by_type[f"{__name__}.Kept"]
     assert (kept.blocks, kept.first_unit, kept.last_unit, kept.site) == (400, 2, 5, None)

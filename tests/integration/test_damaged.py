@@ -11,7 +11,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import textwrap
 import zlib
 from contextlib import closing
 
@@ -69,7 +68,7 @@ with record(sys.argv[1], engine="sampled", settle=True) as recorder:
 def whole(tmp_path_factory):
     """A recording that has something in nearly every table."""
     path = tmp_path_factory.mktemp("whole") / "run.p87"
-    subprocess.run([sys.executable, "-c", textwrap.dedent(LOOP), path], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", LOOP, path], check=True, timeout=60)
     with RecordingReader(path) as reader:
         found = [reader.units(), reader.gc_events(), reader.captures(), reader.settlement()]
         assert all(found)

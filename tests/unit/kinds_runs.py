@@ -156,9 +156,11 @@ def write(path: Path, run: Run) -> Path:
     if run.held:
         _captures(writer, run, site, end)
     if run.steps is not None:
-        after = run.settled_after
-        settled_ns = end if after is None else (after + 1) * S
-        writer.put_settlement(_settlement(run, settled_ns))
+        if run.settled_after is None:
+            steps = _settlement(run, run.pages, end)
+        else:
+            steps = _settlement(run, run.settled_after, (run.settled_after + 1) * S)
+        writer.put_settlement(steps)
     writer.put_outcome(Outcome("finished", "The loader returned.", end + S, run.pages))
     writer.close()
     return path
@@ -183,8 +185,7 @@ def _ledger(run: Run, t_ns: int, page: int) -> LedgerReading:
     )
 
 
-def _settlement(run: Run, end: int) -> list[SettlementStep]:
-    page = run.pages if run.settled_after is None else run.settled_after
+def _settlement(run: Run, page: int, end: int) -> list[SettlementStep]:
     rss, python = run.rss(page), run.alive(page)
     steps = []
     given = {name: figures for name, *figures in run.steps or ()}

@@ -42,8 +42,7 @@ def draw_evidence(reader: RecordingReader, births: Births | None = None) -> Evid
     Raises ``RecordingError`` on a damaged file.
     """
     if births is None:
-        births = Births()
-        births.feed(reader)
+        births = Births.of(reader)
     meta, units, outcome = reader.meta(), births.units.in_order(), reader.outcome()
     peaks, samples = reader.unit_peaks(), reader.process()
     steps = final_settlement(reader.settlement(), units)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from diagnostics.analysis.format import counted, format_bytes
 from diagnostics.analysis.kinds.drawing import draw_evidence
-from diagnostics.analysis.kinds.evidence import Evidence, Growth
+from diagnostics.analysis.kinds.evidence import Evidence
 from diagnostics.analysis.kinds.finding import CAPTURE, SETTLE, Finding, Rerun
 from diagnostics.analysis.kinds.holding import holding_kind
 from diagnostics.analysis.kinds.libraries import advice
@@ -179,7 +179,7 @@ def _nothing_wrong(evidence: Evidence, findings: Sequence[Finding]) -> Judgement
 def _healthy(evidence: Evidence) -> tuple[list[str], float, Rerun | None]:
     """Sentences for a run in which nothing stands out, how sure that is, and what was not seen."""
     lines: list[str] = []
-    retained, settled = evidence.retained, evidence.settled
+    retained, settled, rss = evidence.retained, evidence.settled, evidence.rss
     if evidence.units < _FEWEST_UNITS:
         lines.append(
             f"only {counted(evidence.units, evidence.kind)} ended: too few to tell growth from a"
@@ -191,8 +191,7 @@ def _healthy(evidence: Evidence) -> tuple[list[str], float, Rerun | None]:
             f"each {evidence.kind} needs {format_bytes(retained.peak_each)} of Python memory and"
             f" leaves {format_bytes(retained.each)} behind"
         )
-    if evidence.rss is not None:
-        rss = evidence.rss
+    if rss is not None:
         grew = (
             f"grew by {format_bytes(rss.per_unit)} a {evidence.kind} after the warm-up"
             if rss.goes_on
@@ -210,17 +209,14 @@ def _healthy(evidence: Evidence) -> tuple[list[str], float, Rerun | None]:
         return lines, 0.5, CAPTURE
     # What the newest units hold may be in use; here and there in old ones, it wants a reason.
     scattered = not retained.tail
-    if scattered and retained.total >= max(_UNEXPLAINED_FLOOR, _UNEXPLAINED * evidence.base):
+    wants_a_reason = max(_UNEXPLAINED_FLOOR, _UNEXPLAINED * evidence.base)
+    if scattered and retained.total >= wants_a_reason:
         lines.append(
             f"but {retained.alive_units} of {retained.units} still held"
             f" {format_bytes(retained.total)} when the last one ended, and nothing tells why"
         )
         return lines, 0.3, CAPTURE
-    if evidence.rss is not None and _grows_unexplained(evidence.rss, evidence.base):
+    if rss is not None and rss.goes_on and rss.over_units >= wants_a_reason:
         lines.append("but that growth goes on, and nothing tells whose it is")
         return lines, 0.3, None if settled is not None else SETTLE
     return (lines, 0.9, None) if settled is not None else (lines, 0.7, SETTLE)
-
-
-def _grows_unexplained(rss: Growth, base: int) -> bool:
-    return rss.goes_on and rss.over_units >= max(_UNEXPLAINED_FLOOR, _UNEXPLAINED * base)
