@@ -20,7 +20,7 @@ from diagnostics.analysis.watch import Watch
 from diagnostics.figures.holders import holder_view
 from diagnostics.recording.model import Capture
 from diagnostics.recording.reader import RecordingReader
-from pages.common import sitemap
+from pages.common import keys, sitemap
 from pages.common.prose import code, prose
 from pages.components.holders import holders
 from pages.leaks import taken
@@ -48,7 +48,7 @@ def draw(watch: Watch) -> None:
         return
     box, button = st.columns([4, 1], vertical_alignment="bottom")
     with box:
-        capture = taken.choose(captures, best)
+        capture = taken.choose(watch.path, captures, best)
     with button:
         taken.button(watch, len(captures))
     look = _look(watch.path, capture)
@@ -57,7 +57,7 @@ def draw(watch: Watch) -> None:
     if not look.suspects:
         st.success("Nothing that old units left behind was found.")
         return
-    suspect = _choose(look.suspects, capture, watch.unit_kind)
+    suspect = _choose(watch, look.suspects, capture)
     _explain(watch, look, suspect)
 
 
@@ -83,12 +83,12 @@ def _say_what_was_imported(look: Look) -> None:
         )
 
 
-def _choose(suspects: Sequence[Held], capture: Capture, unit_kind: str) -> Held:
+def _choose(watch: Watch, suspects: Sequence[Held], capture: Capture) -> Held:
     """The table. Its rows are those of one capture and stay where they are."""
     event = st.dataframe(
-        suspect_table(suspects, unit_kind),
+        suspect_table(suspects, watch.unit_kind),
         hide_index=True,
-        key=f"suspects-of-{capture.id}",
+        key=keys.of(watch.path, f"suspects-{capture.id}"),
         on_select="rerun",
         selection_mode="single-row-required",
         alt="Suspects: groups of live blocks that old units left behind, largest first.",
@@ -96,7 +96,7 @@ def _choose(suspects: Sequence[Held], capture: Capture, unit_kind: str) -> Held:
             "share": _percent("share", "Of the bytes of all suspects."),
             "steadiness": _percent(
                 "steadiness",
-                f"Of the {unit_kind}s between the first and the last, so many left some.",
+                f"Of the {watch.unit_kind}s between the first and the last, so many left some.",
             ),
         },
     )
@@ -117,14 +117,15 @@ def _explain(watch: Watch, look: Look, suspect: Held) -> None:
     with left:
         _stack(watch.path, suspect)
     with right:
-        chain = _choose_chain(look.graph, suspect)
+        chain = _choose_chain(watch.path, look.graph, suspect)
         if chain is None:
             _no_chain()
         else:
             _ladder(look.graph, chain)
     if chain is not None:
         holders(
-            holder_view(look.graph, chain, look.stacks, unit_kind=watch.unit_kind), key="holders"
+            holder_view(look.graph, chain, look.stacks, unit_kind=watch.unit_kind),
+            key=keys.of(watch.path, "holders"),
         )
 
 
@@ -154,7 +155,7 @@ def _stack(path: Path, suspect: Held) -> None:
     st.markdown("\n".join(lines))
 
 
-def _choose_chain(graph: HeldGraph, suspect: Held) -> Links | None:
+def _choose_chain(path: Path, graph: HeldGraph, suspect: Held) -> Links | None:
     """The chain to show; a choice where there are several."""
     chains = graph.chains.get(suspect.rank, ())
     if not chains:
@@ -167,7 +168,7 @@ def _choose_chain(graph: HeldGraph, suspect: Held) -> Links | None:
         format_func=lambda number: f"Way {number + 1} ({chains[number][0].count} found)",
         default=0,
         required=True,
-        key=f"chain-of-{graph.capture.id}-{suspect.rank}",
+        key=keys.of(path, f"chain-{graph.capture.id}-{suspect.rank}"),
         label_visibility="collapsed",
     )
     return chains[place]

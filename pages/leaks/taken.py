@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import streamlit as st
 
@@ -10,6 +11,7 @@ from diagnostics.analysis.format import counted, format_count, format_seconds
 from diagnostics.analysis.watch import Watch
 from diagnostics.recording.model import Capture, CaptureReason
 from pages.common import captures as asking
+from pages.common import keys
 from pages.common.prose import prose
 
 _CHOSEN = "leaks-capture"
@@ -25,25 +27,26 @@ _WHY: Mapping[CaptureReason, str] = {
 }
 
 
-def choose(captures: Sequence[Capture], best: Capture) -> Capture:
+def choose(path: Path, captures: Sequence[Capture], best: Capture) -> Capture:
     """The capture that the reader wants to see: the one that shows most, until another is chosen.
 
     A new one does not push itself in front of what is being read, unless it was asked for here.
     """
     by_id = {capture.id: capture for capture in captures}
-    awaited = st.session_state.get(_AWAITED)
+    chosen_key, awaited_key = keys.of(path, _CHOSEN), keys.of(path, _AWAITED)
+    awaited = st.session_state.get(awaited_key)
     if awaited is not None and len(captures) > awaited:
-        del st.session_state[_AWAITED]
-        st.session_state[_CHOSEN] = captures[-1].id
-    if st.session_state.get(_CHOSEN) not in by_id:
-        st.session_state[_CHOSEN] = best.id
+        del st.session_state[awaited_key]
+        st.session_state[chosen_key] = captures[-1].id
+    if st.session_state.get(chosen_key) not in by_id:
+        st.session_state[chosen_key] = best.id
     if len(captures) == 1:
         return captures[0]
     chosen: int = st.selectbox(
         "Capture",
         list(by_id),
         format_func=lambda key: _title(by_id[key]),
-        key=_CHOSEN,
+        key=chosen_key,
         label_visibility="collapsed",
     )
     return by_id[chosen]
@@ -53,14 +56,15 @@ def button(watch: Watch, taken: int) -> None:
     """ "Capture now", as long as the run goes on and can be asked; ``taken`` captures are there."""
     if not (watch.is_running and asking.can_capture(watch.path)):
         return
-    waiting = st.session_state.get(_AWAITED) == taken
+    awaited_key = keys.of(watch.path, _AWAITED)
+    waiting = st.session_state.get(awaited_key) == taken
     if st.button(
         "Capturing…" if waiting else "Capture now",
         key="leaks-capture-now",
         disabled=waiting,
         help="Looks who holds what at this moment. The run pauses for as long as it takes.",
     ):
-        st.session_state[_AWAITED] = taken
+        st.session_state[awaited_key] = taken
         asking.capture_now(watch.path)
         st.rerun(scope="fragment")
 

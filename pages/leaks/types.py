@@ -17,7 +17,7 @@ from diagnostics.analysis.type_counts import (
 from diagnostics.analysis.watch import Watch
 from diagnostics.figures.object_types import types_over_units
 from diagnostics.recording.reader import RecordingReader
-from pages.common import screen
+from pages.common import keys, screen
 
 _NS = 1e9
 
@@ -30,7 +30,7 @@ def draw(watch: Watch) -> None:
         if len(marks) < 2:
             _too_few(watch, len(marks))
             return
-        marks = marks[_choose_start(marks, kind) :]
+        marks = marks[_choose_start(watch, marks) :]
         courses = type_courses(reader, marks)
     screen.show_figure(
         types_over_units(courses, marks, unit_kind=kind, dark=screen.is_dark()),
@@ -65,8 +65,9 @@ def _table(courses: Sequence[TypeCourse]) -> None:
     )
 
 
-def _choose_start(marks: Sequence[CountMark], kind: str) -> int:
+def _choose_start(watch: Watch, marks: Sequence[CountMark]) -> int:
     """The place of the mark to count from: the first, until the reader chooses another."""
+    kind = watch.unit_kind
     starts = range(len(marks) - 1)
     if len(starts) < 2:
         st.caption(sentence_case(f"{_when(marks[0], kind)} and at the end: two counts in all."))
@@ -75,7 +76,7 @@ def _choose_start(marks: Sequence[CountMark], kind: str) -> int:
         f"Since the end of which {kind}",
         starts,
         format_func=lambda place: _when(marks[place], kind),
-        key="types-since",
+        key=keys.of(watch.path, "types-since"),
     )
     return chosen
 

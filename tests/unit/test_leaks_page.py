@@ -341,6 +341,82 @@ def test_the_leaks_page_shows_stack_and_chain_of_the_first_suspect(folder):
     assert "1. `[7]` → **Chunk** · one of 40 :red-badge[likely wrong]" in said
 
 
+def write_choices(path):
+    """Two captures alike, with one suspect that is held in two ways; the types counted 4 times."""
+    writer = RecordingWriter(path, {"settings": {"engine": "sampled"}})
+    writer.put_units([UnitRow(n, "page", f"page {n}", n * S, (n + 1) * S) for n in (1, 2, 3)])
+    for number in (1, 2):
+        writer.put_capture(
+            Capture(number, number * S, number, "asked for", 5_000_000, 900, True, ""),
+            [Suspect(number, 1, None, "app.Node", MB, 10, 1, 1, 1, 1.0)],
+            [
+                HeldObject(number, 1, "builtins.module", "app", 64, 1, "module", None, None, "", 0),
+                HeldObject(number, 2, "app.Node", "", 64, 1, "", 1, None, "", 0),
+            ],
+            [Reference(number, 1, 2, ".node")],
+            [
+                ChainLink(number, 1, way, place, key, 3 - way, False)
+                for way in (1, 2)
+                for place, key in enumerate((1, 2))
+            ],
+        )
+    for place in range(1, 5):
+        counted = {writer.type_id("app.Node"): (100 * place,)}
+        writer.add_frame("types", place * S + S, min(place, 3), counted)
+    writer.put_outcome(Outcome("finished", "The loader returned.", 6 * S, 3))
+    writer.close()
+
+
+def choices(app):
+    """What the reader may choose among suspects, and what stands there."""
+    return [box.value for box in (*app.selectbox, *app.segmented_control)]
+
+
+def test_what_was_chosen_in_one_recording_is_not_chosen_in_the_next(folder):
+    # given a capture and a way chosen in one recording, which are not those shown at first
+    for name in ("former.p87", "next.p87"):
+        write_choices(folder / name)
+    app = shown("leaks", "former.p87")
+    assert choices(app) == [2, "suspects", 0]
+    app.selectbox[0].set_value(1).run()
+    app.segmented_control[1].set_value(1).run()
+    assert choices(app) == [1, "suspects", 1]
+    # when another one is opened in the same session, then its best capture and first way show
+    app.query_params["recording"] = "next.p87"
+    app.run()
+    assert not app.exception
+    assert choices(app) == [2, "suspects", 0]
+
+
+def test_the_count_to_start_from_belongs_to_its_recording(folder):
+    for name in ("former.p87", "next.p87"):
+        write_choices(folder / name)
+    app = shown("leaks", "former.p87")
+    app.segmented_control(key="leaks-view").set_value("types").run()
+    app.select_slider[0].set_value(2).run()
+    assert app.dataframe[0].value["growth"].tolist() == ["+100"]
+    app.query_params["recording"] = "next.p87"
+    app.run()
+    assert app.select_slider[0].value == 0
+    assert app.dataframe[0].value["growth"].tolist() == ["+300"]
+
+
+def test_the_graph_of_one_recording_is_not_opened_in_the_next(folder):
+    # given two recordings whose first chains have the same numbers: the browser keeps the picture
+    # of a chain for as long as the component's key is the same
+    drawn = []
+    for name in ("former.p87", "next.p87"):
+        write_choices(folder / name)
+        app = shown("leaks", name)
+        drawn += [
+            element.proto.id
+            for element in app.main
+            if "bidi" in type(element.proto).__name__.lower()
+        ]
+    former, newer = drawn
+    assert former != newer
+
+
 def test_the_types_view_starts_at_the_first_count(folder):
     build(folder / "built.p87")
     app = shown("leaks", "built.p87")
