@@ -30,6 +30,12 @@ def offer(watch: Watch, rerun: Rerun) -> None:
         if can_make(rerun.options) and st.button("Set up that run", key="rerun", type="primary"):
             preset(watch.path, rerun.options)
             st.switch_page(sitemap.page(sitemap.RECORD))
+    problem = _why_unreadable(_meta(watch.path)) if can_make(rerun.options) else None
+    if problem:
+        st.caption(
+            f"The command line that this recording keeps cannot be read ({prose(problem)}). The"
+            " form gets the measurement; choose the document there."
+        )
 
 
 def can_make(options: Mapping[str, bool | str]) -> bool:
@@ -43,17 +49,31 @@ def can_make(options: Mapping[str, bool | str]) -> bool:
 def preset(path: Path, options: Mapping[str, bool | str]) -> None:
     """Fill in the form of the Record page: what ran before, with these options."""
     st.session_state.pop(keys.STARTED, None)  # else that page shows the run before
-    with RecordingReader(path) as reader:
-        meta = reader.meta()
     fields = {_CHOICES[name]: value for name, value in options.items() if name in _CHOICES}
-    st.session_state.update(fields | _document(meta))
+    st.session_state.update(fields | _document(_meta(path)))
+
+
+def _meta(path: Path) -> Mapping[str, object]:
+    with RecordingReader(path) as reader:
+        return reader.meta()
+
+
+def _why_unreadable(meta: Mapping[str, object]) -> str | None:
+    """Why the command line that recorded a document cannot be split into words; None if it can."""
+    document, command = meta.get("document"), meta.get("command")
+    if isinstance(document, dict) and isinstance(command, str):
+        try:
+            shlex.split(command)
+        except ValueError as error:  # an unclosed quote: whoever records may name any command
+            return str(error)
+    return None
 
 
 def _document(meta: Mapping[str, object]) -> dict[str, str]:
     """The fields for the document that was recorded, as far as it is still there."""
     document = meta.get("document")
     command = meta.get("command")
-    if not isinstance(document, dict) or not isinstance(command, str):
+    if not isinstance(document, dict) or not isinstance(command, str) or _why_unreadable(meta):
         return {}
     words = shlex.split(command)
     subject = Path(words[-1]) if words else Path()

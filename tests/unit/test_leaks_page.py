@@ -476,10 +476,10 @@ def test_nothing_wrong_is_a_verdict_too(folder):
     assert not any(metric.label == "This explains" for metric in app.metric)
 
 
-def write_unmeasured(path, document):
+def write_unmeasured(path, document, command="page87 run --loader pypdf --engine none"):
     """Five pages of a document with the engine off: nobody knows what they left behind."""
     meta = {
-        "command": f"page87 run --loader pypdf --engine none {document}",
+        "command": f"{command} {document}",
         "document": {"name": document.name, "loader": "pypdf"},
         "settings": {"engine": "none"},
     }
@@ -526,5 +526,16 @@ def test_a_document_of_ones_own_is_filled_in_by_its_path(folder):
 
 def test_a_document_that_is_gone_is_left_to_the_reader(folder):
     write_unmeasured(folder / "off.p87", folder / "gone.pdf")
+    app = fields_after_the_button("off.p87")
+    assert app.selectbox(key="sample").value == "annual-report.pdf"  # as on a fresh form
+
+
+def test_a_command_line_that_cannot_be_read_is_told_and_leaves_the_document_to_the_reader(folder):
+    # given a recording whose program named a command with a quote that never ends
+    document = folder / "mine.pdf"
+    document.write_bytes(b"%PDF-1.4")
+    write_unmeasured(folder / "off.p87", document, command="it's mine")
+    said = "cannot be read (No closing quotation)"
+    assert said in texts(shown("overview", "off.p87"))
     app = fields_after_the_button("off.p87")
     assert app.selectbox(key="sample").value == "annual-report.pdf"  # as on a fresh form
