@@ -119,6 +119,7 @@ class Recorder:
             "versions": {"page87": __version__, **checked_mapping("versions", versions)},
         }
         self._is_workbench_thread = is_workbench_thread
+        self._pid: int | None = None  # of the process that called start() last
         self._settling: int | None = None
         self._started = False
         self._end_lock = threading.RLock()  # a signal handler may stop what is just being stopped
@@ -252,8 +253,9 @@ class Recorder:
     def request_capture(self) -> None:
         """Have the recorder thread take a capture at its next tick; does not wait for it.
 
-        May be called from anywhere, a signal's handler too.
+        May be called from anywhere, a signal's handler too. Raises ``UsageError`` before start().
         """
+        self._check_begun("request_capture")
         if self._captures is not None:
             self._captures.ask("asked for")
 
@@ -280,6 +282,13 @@ class Recorder:
                 f"Call {call}() between start() and stop(), in the process that called start().",
             )
 
+    def _check_begun(self, call: str) -> None:
+        if self._pid is None:
+            raise UsageError(
+                "This recorder has not begun to record.",
+                f"Call {call}() after start(), or inside `with`.",
+            )
+
     @property
     def is_started(self) -> bool:
         """Whether it has begun to record in this process."""
@@ -288,7 +297,11 @@ class Recorder:
     # -- what a run tells ------------------------------------------------------------------------
 
     def request_cancel(self) -> None:
-        """Ask the run to stop: ``RunCancelled`` is raised at its next unit mark."""
+        """Ask the run to stop: ``RunCancelled`` is raised at its next unit mark.
+
+        Raises ``UsageError`` before start(), as the calls below do.
+        """
+        self._check_begun("request_cancel")
         self.book.cancel_requested = True
 
     def describe(self, document: Mapping[str, Any]) -> None:
@@ -296,15 +309,18 @@ class Recorder:
 
         Raises ``UsageError`` where JSON cannot hold it.
         """
+        self._check_begun("describe")
         told = checked_mapping("document", document)
         self._scribe.describe({**(self._meta["document"] or {}), **told})
 
     def now_ns(self) -> int:
         """Monotonic nanoseconds since the start of the recording."""
+        self._check_begun("now_ns")
         return time.monotonic_ns() - self._start_ns
 
     def log(self, level: LogLevel, source: str, message: str) -> None:
         """Leave a line in the recording."""
+        self._check_begun("log")
         self._scribe.log(level, source, message)
 
     # -- inside ----------------------------------------------------------------------------------

@@ -301,6 +301,25 @@ def test_an_interrupt_at_the_end_is_raised_once_the_recording_is_complete(path):
     assert [p.name for p in path.parent.iterdir()] == ["run.p87"]
 
 
+@pytest.mark.parametrize(
+    ("call", "given"),
+    [
+        ("stop", ()),
+        ("settle", ()),
+        ("capture", ()),
+        ("request_capture", ()),
+        ("request_cancel", ()),
+        ("describe", ({"name": "report.pdf"},)),
+        ("now_ns", ()),
+        ("log", ("info", "loader", "half way")),
+    ],
+)
+def test_a_call_before_the_start_is_refused_in_words(path, call, given):
+    with pytest.raises(UsageError, match="start"):
+        getattr(record(path, engine="none"), call)(*given)
+    assert not path.exists()
+
+
 def test_an_interrupt_in_the_very_last_step_costs_no_outcome(path, monkeypatch):
     recorder = Recorder(path, engine="none")
     recorder.start()
