@@ -74,7 +74,8 @@ class Run:
     """``python`` gives what is alive at the end of a page, by birth page; 0 is what was there
     before the first. ``imported`` is the same of code and classes. The others are bytes at the end
     of a page; ``arenas`` is what arenas hold beyond live blocks. ``steps`` are (name, RSS given
-    back, Python bytes given back, objects), at the end or after page ``settled_after``."""
+    back, Python bytes given back, objects), at the end or after page ``settled_after``. Birth units
+    are known with the ``engine`` "sampled" alone; with "none" nobody counts Python memory."""
 
     pages: int = 20
     python: Callable[[int], Alive] = nobody
@@ -92,6 +93,7 @@ class Run:
     stack: Sequence[Frame] = (MAIN, LOAD, OBJECTS)
     source: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     document: Mapping[str, object] = field(default_factory=dict)
+    engine: str = "sampled"
 
     def but(self, **changes: object) -> "Run":
         return replace(self, **changes)  # type: ignore[arg-type]
@@ -106,7 +108,7 @@ class Run:
 
 def write(path: Path, run: Run) -> Path:
     writer = RecordingWriter(
-        path, {"settings": {"engine": "sampled"}, "document": dict(run.document) or None}
+        path, {"settings": {"engine": run.engine}, "document": dict(run.document) or None}
     )
     site = writer.site(list(run.stack))
     importing = writer.site([MAIN, LOAD, IMPORTING])
@@ -121,7 +123,11 @@ def write(path: Path, run: Run) -> Path:
             for unit, size in sizes.items()
             if size
         }
-        writer.add_changes("alive", t_ns, 0, dict.fromkeys(known - pairs.keys(), (0, 0)) | pairs)
+        if run.engine == "none":
+            return
+        if run.engine == "sampled":
+            gone = dict.fromkeys(known - pairs.keys(), (0, 0))
+            writer.add_changes("alive", t_ns, 0, gone | pairs)
         known.clear()
         known.update(pairs)
         totals = {site: sum(alive.values()), importing: sum(imported.values())}
@@ -151,7 +157,8 @@ def write(path: Path, run: Run) -> Path:
         frame(page * S + 500 * MS, middle, run.imported(page - 1))
         frame((page + 1) * S, run.python(page), run.imported(page))
         reading((page + 1) * S, page)
-        writer.put_unit_heaps([UnitHeap(page, run.during(page), run.during(page))])
+        if run.engine == "sampled":
+            writer.put_unit_heaps([UnitHeap(page, run.during(page), run.during(page))])
     end = (run.pages + 2) * S
     if run.held:
         _captures(writer, run, site, end)
@@ -168,15 +175,16 @@ def write(path: Path, run: Run) -> Path:
 
 def _ledger(run: Run, t_ns: int, page: int) -> LedgerReading:
     python = run.alive(page)
+    sampled = run.engine == "sampled"
     return LedgerReading(
         t_ns=t_ns,
         rss=run.rss(page),
         anonymous=run.rss(page),
         file_backed=0,
         shared=0,
-        python=python,
-        python_small=python,
-        arenas=python + run.arenas(page),
+        python=python if run.engine != "none" else None,
+        python_small=python if sampled else None,
+        arenas=python + run.arenas(page) if sampled else None,
         native_used=run.native(page),
         native_free=run.free(page),
         children=run.children(page) if run.children else None,

@@ -205,12 +205,9 @@ def _healthy(evidence: Evidence) -> tuple[list[str], float, Rerun | None]:
             f"letting go of everything gave back {format_bytes(settled.result_rss)}, a collection"
             f" {format_bytes(settled.collection_rss)}"
         )
-    if retained is None:
-        return lines, 0.5, CAPTURE
-    # What the newest units hold may be in use; here and there in old ones, it wants a reason.
-    scattered = not retained.tail
     wants_a_reason = max(_UNEXPLAINED_FLOOR, _UNEXPLAINED * evidence.base)
-    if scattered and retained.total >= wants_a_reason:
+    # What the newest units hold may be in use; here and there in old ones, it wants a reason.
+    if retained is not None and not retained.tail and retained.total >= wants_a_reason:
         lines.append(
             f"but {retained.alive_units} of {retained.units} still held"
             f" {format_bytes(retained.total)} when the last one ended, and nothing tells why"
@@ -218,5 +215,9 @@ def _healthy(evidence: Evidence) -> tuple[list[str], float, Rerun | None]:
         return lines, 0.3, CAPTURE
     if rss is not None and rss.goes_on and rss.over_units >= wants_a_reason:
         lines.append("but that growth goes on, and nothing tells whose it is")
+        if retained is None:
+            return lines, 0.3, CAPTURE
         return lines, 0.3, None if settled is not None else SETTLE
+    if retained is None:
+        return lines, 0.5, CAPTURE
     return (lines, 0.9, None) if settled is not None else (lines, 0.7, SETTLE)
