@@ -25,8 +25,8 @@ _ONCE = frozenset({"peak", "open"})
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """``at_peak``, ``at_end`` and ``after_settlement`` split RSS where it was highest, before
-    anything was let go of, and after all was; None without readings, as the latter and
-    ``settlement`` are where nothing was let go of at the run's end."""
+    anything was let go of, and after all was; None without readings, the latter also where nothing
+    was let go of at the run's end. ``settlement`` is the last one, None where there was none."""
 
     judgement: Judgement
     at_peak: LedgerParts | None
@@ -156,7 +156,9 @@ def explain(reader: RecordingReader, births: Births | None = None) -> Explanatio
         ledger.feed(reader, until_ns=final[0].t_ns)
         at_end = ledger.end()
         ledger.feed(reader)
-        after = ledger.end()
+        last = ledger.end()
+        # Where the ledger could not be read any more, the last reading shows what was let go of.
+        after = last if last is not None and last.t_ns >= final[-1].t_ns else None
     else:
         ledger.feed(reader)
         at_end = ledger.end()
@@ -164,7 +166,7 @@ def explain(reader: RecordingReader, births: Births | None = None) -> Explanatio
 
 
 def _settles(reader: RecordingReader) -> bool:
-    """Whether the run's end settled, and the ledger was read once more after that."""
+    """Whether the run was to settle at its end."""
     settings = reader.meta().get("settings")
     return isinstance(settings, dict) and settings.get("settle") is True
 

@@ -6,6 +6,7 @@ import gc
 import pytest
 from hand_built import build
 
+from diagnostics.analysis.explanation import explain
 from diagnostics.analysis.settlement import (
     SettlementReport,
     final_settlement,
@@ -18,7 +19,13 @@ from diagnostics.analysis.settlement import (
 )
 from diagnostics.figures.settlement import settlement
 from diagnostics.probes.malloc import malloc_reader
-from diagnostics.recording.model import ProcessSample, SettlementStep, UnitRow
+from diagnostics.recording.model import (
+    LedgerReading,
+    Outcome,
+    ProcessSample,
+    SettlementStep,
+    UnitRow,
+)
 from diagnostics.recording.reader import RecordingReader
 from diagnostics.recording.writer import RecordingWriter
 from diagnostics.settlement import Settlement, without_collections
@@ -289,6 +296,32 @@ def test_a_recording_tells_its_last_settlement(tmp_path):
         assert last_settlement(reader) == REPORT
     with RecordingReader(build(tmp_path / "old.p87")) as reader:
         assert last_settlement(reader) is None
+
+
+def reading(t_ns, rss):
+    counted = dict.fromkeys(("file_backed", "shared"), 0)
+    unknown = ("python", "python_small", "arenas", "native_used", "native_free", "children")
+    return LedgerReading(
+        t_ns, rss, rss, **counted, **dict.fromkeys((*unknown, "group_anonymous", "group_cache"))
+    )
+
+
+@pytest.mark.parametrize(("readings", "after_s"), [((0.5, 4), 4), ((0.5,), None), ((), None)])
+def test_the_ledger_after_the_settlement_is_a_reading_after_the_settlement(
+    tmp_path, readings, after_s
+):
+    # given steps that end at 3 s, and a ledger that may have failed before its last reading
+    path = tmp_path / "run.p87"
+    writer = RecordingWriter(path, {"settings": {"settle": True, "engine": "none"}})
+    writer.put_process(ProcessSample(0, 150 * MB, None, None, 0, 0, 1, 0))
+    for t_s in readings:
+        writer.put_ledger(reading(round(t_s * S), 150 * MB if t_s < 1 else 38 * MB))
+    writer.put_settlement([RELEASE, COLLECTION, TRIM])
+    writer.put_outcome(Outcome("finished", "The loader returned.", 5 * S, 0))
+    writer.close()
+    with RecordingReader(path) as opened:
+        found = explain(opened).after_settlement
+    assert (found and found.t_ns) == (after_s and after_s * S)
 
 
 def test_the_table_has_a_row_a_step():
