@@ -8,7 +8,7 @@ from typing import Any
 
 from diagnostics.holders.chains import CLOSURE, Chain, JoinedChain, wrong_links
 from diagnostics.holders.frames import frame_of, function_place, place_in
-from diagnostics.holders.heap import referents
+from diagnostics.holders.heap import Deadline, OutOfTimeError, referents
 from diagnostics.holders.held import Held, shallow_size
 from diagnostics.holders.naming import Namer, alike
 from diagnostics.holders.roots import Root
@@ -19,6 +19,8 @@ from diagnostics.recording.model import ChainLink, HeldObject, Reference
 _MOST_NEIGHBOURS = 12
 """So many referrers and so many referents of an object are kept, the alike ones as one."""
 _MOST_OBJECTS = 2_000
+_PARTS_AT_ONCE = 1_000
+"""Of what an object refers to, so many are looked at before the clock is asked again."""
 _NAMING = frozenset({"module", "frame", "class", "closure"})
 """The roots that have a name for what they refer to."""
 
@@ -77,13 +79,23 @@ class Graph:
                 )
             )
 
-    def add_surroundings(self) -> None:
-        """Add the neighbours of all objects of the chains, as long as there is room."""
+    def add_surroundings(self, deadline: Deadline) -> bool:
+        """Add the neighbours of all objects of the chains, as long as there is room.
+
+        False where the time was up before: then some have none, or only their holders.
+        """
         around = [key for key in self._web.objects if key in self._numbers]
-        for key in around:
-            if len(self._objects) < _MOST_OBJECTS:
+        try:
+            for key in around:
+                deadline.check()
                 self._add_holders(key)
-                self._add_held(key)
+                self._add_held(key, deadline)
+        except OutOfTimeError:
+            return False
+        return True
+
+    def _is_full(self) -> bool:
+        return len(self._objects) >= _MOST_OBJECTS
 
     def _chain_object(self, chain: Chain, position: int) -> int:
         link, root = chain.links[position], chain.root
@@ -126,18 +138,28 @@ class Graph:
     def _add_holders(self, key: int) -> None:
         item, number = self._web.objects[key], self._numbers[key]
         for holder in self._web.holders.get(key, ())[:_MOST_NEIGHBOURS]:
+            if self._is_full():
+                return
             if holder in self._numbers:
                 continue  # a chain tells, or will, what is between them
             other = self._web.objects[holder]
             label = self.namer.label(other, item, thorough=False)
             self._references[self._add(holder, other), number, label] = None
 
-    def _add_held(self, key: int) -> None:
-        """What an object refers to: one row for each type, with the number of such objects."""
+    def _add_held(self, key: int, deadline: Deadline) -> None:
+        """What an object refers to: one row for each type, with the number of such objects.
+
+        Raises ``OutOfTimeError`` before it adds any: a number of a part of them would be wrong.
+        """
+        if self._is_full():
+            return
         number = self._numbers[key]
         groups: dict[int, list[int]] = {}
         firsts = Held()
-        for part in _parts(self._web.objects[key], self.namer):
+        parts = _parts(self._web.objects[key], self.namer)
+        for place, part in enumerate(parts, start=1):
+            if place % _PARTS_AT_ONCE == 0:
+                deadline.check()
             kind = id(type(part))
             if id(part) in self._numbers or _explains_nothing(part):
                 continue
@@ -147,6 +169,8 @@ class Graph:
                 groups[kind] = [id(part), 1]
                 firsts[id(part)] = part
         for kind, (first, count) in groups.items():
+            if self._is_full():
+                return
             part = firsts[first]
             label = self.namer.label(self._web.objects[key], part, thorough=False)
             where = first if count == 1 else (key, kind)

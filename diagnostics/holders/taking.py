@@ -154,7 +154,8 @@ class _Look:
         for rank, targets in enumerate(living.targets, start=1):
             for place, joined in enumerate(joined_chains(web, targets, graph.namer), start=1):
                 graph.add_chain(rank, place, joined)
-        graph.add_surroundings()
+        if not graph.add_surroundings(self._deadline):
+            self.notes.append("the time was up before all that stands around the chains was seen")
         self.objects, self.references, self.links = graph.objects, graph.references, graph.links
         self._take_notes(leads, living, web)
 

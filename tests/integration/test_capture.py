@@ -14,8 +14,11 @@ from reportlab.pdfgen.canvas import Canvas
 
 from diagnostics import current_unit, record, units
 from diagnostics.analysis.chains import chain_in_words
+from diagnostics.holders import taking
 from diagnostics.holders.growth import TypeCount
+from diagnostics.holders.heap import OutOfTimeError
 from diagnostics.holders.living import Living
+from diagnostics.holders.search import search
 from diagnostics.holders.sources import GrowthSource, SampledSource
 from diagnostics.holders.taking import CaptureBusyError, Limits, take_capture
 from diagnostics.launch.inline import run_plan
@@ -281,6 +284,29 @@ def test_time_runs_out(path):
     assert not rows.capture.complete
     assert "time" in rows.capture.note
     assert rows.suspects[0].units == 10  # what the samples alone tell is there all the same
+
+
+def test_the_time_may_run_out_when_the_chains_are_known(path, monkeypatch):
+    ends = []
+
+    class Ending(taking.Deadline):
+        def check(self):
+            if ends:
+                raise OutOfTimeError
+            super().check()
+
+    def searched(*args):
+        web = search(*args)
+        ends.append(True)
+        return web
+
+    monkeypatch.setattr(taking, "Deadline", Ending)
+    monkeypatch.setattr(taking, "search", searched)
+    rows = leak(path, lambda page: CACHE.append(Kept(page)))
+    assert rows.chains
+    assert {row.id for row in rows.objects} == {link.object for link in rows.chains}
+    assert rows.capture.complete
+    assert "around the chains" in rows.capture.note
 
 
 def test_one_object_of_each_suspect_may_be_all_that_is_asked_for(path):

@@ -24,15 +24,18 @@ def the_leaf(kind=Leaf):
     return found
 
 
-def look(*getters):
-    """The rows of a look at the objects that these functions give, each born in its own unit."""
+def look(*getters, around=None):
+    """The rows of a look at the objects that these functions give, each born in its own unit.
+
+    ``around`` is the deadline for what stands around the chains.
+    """
     living = Living(objects=Held.of(get() for get in getters))
     targets = [Target(key, unit) for unit, key in enumerate(living.objects, start=1)]
     web = search(living, Roots(lambda _thread: False), Deadline(60))
     graph = Graph(1, web, {}, Namer())
     for number, joined in enumerate(joined_chains(web, targets, graph.namer), start=1):
         graph.add_chain(1, number, joined)
-    graph.add_surroundings()
+    graph.add_surroundings(around or Deadline(60))
     return graph
 
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import pytest
 from looking import Leaf, in_words, look, the_leaf, words
 
+from diagnostics.holders import graph as graphs
 from diagnostics.holders import heap, search
+from diagnostics.holders.heap import Deadline
 
 HERE = "test_capture_chains.py"
 MODULE = __name__
@@ -385,3 +387,39 @@ def test_two_holders_are_two_chains():
         f"`OTHERS` (module {MODULE}) -> `[0]` dict -> `['again']` list -> `Leaf[0]`",
         f"`REGISTRY` (module {MODULE}) -> `Page[0]` -> `Page._layout` list -> `Leaf[0]`",
     ]
+
+
+# -- what stands around them -----------------------------------------------------------------------
+
+
+def around(graph):
+    """The types of the objects that are on no chain."""
+    of_chains = {link.object for link in graph.links}
+    return [item.type for item in graph.objects if item.id not in of_chains]
+
+
+def test_what_stands_around_a_chain_is_left_out_when_the_time_is_up():
+    REGISTRY.append(Page(Leaf(), b"text of the page"))
+    assert "builtins.bytes" in around(look(the_leaf))
+    graph = look(the_leaf, around=Deadline(-1))
+    assert in_words(graph) == [
+        f"`REGISTRY` (module {MODULE}) -> `Page[0]` -> `Page._layout` list -> `Leaf[0]`"
+    ]
+    assert around(graph) == []
+
+
+def test_the_time_may_be_up_within_one_long_list():
+    # given a list so long that looking at each of its entries would take a hundred looks at a clock
+    REGISTRY.append([Leaf(), *(bytes(1) for _ in range(100 * graphs._PARTS_AT_ONCE))])
+    ticks = itertools.count()
+    graph = look(the_leaf, around=Deadline(20, clock=lambda: next(ticks)))
+    assert "builtins.bytes" not in around(graph)
+    assert next(ticks) < 30
+
+
+def test_there_is_room_for_so_many_objects(monkeypatch):
+    REGISTRY.append(Page(Leaf(), *[kind() for kind in (bytearray, set, deque, object, Document)]))
+    chain = {link.object for link in look(the_leaf).links}
+    assert len(around(look(the_leaf))) > 2
+    monkeypatch.setattr(graphs, "_MOST_OBJECTS", len(chain) + 2)
+    assert len(around(look(the_leaf))) == 2
