@@ -103,29 +103,44 @@ def search(living: Living, roots: Roots, deadline: Deadline) -> Web:
     return web
 
 
-def _forget_the_dead(web: Web, targets: Held, keys: Iterable[int]) -> None:
+def _forget_the_dead(web: Web, targets: Held, keys: Iterable[int], deadline: Deadline) -> None:
     """Drop what nobody refers to but the capture itself, and what only that had held.
 
-    What has lost its last known holder so, and lives on, is to be looked up again.
+    What has lost its last known holder so, and lives on, is to be looked up again. Raises
+    ``OutOfTimeError``; what was dropped until then is dropped with all that belongs to it.
     """
     waiting = deque(keys)
+    below: dict[int, list[int]] | None = None
     while waiting:
+        deadline.check()
         key = waiting.popleft()
         if key not in web.objects or web.holders.get(key):
             continue
         ours = 1 + (key in targets)
         # One more is the argument of getrefcount.
         if sys.getrefcount(web.objects[key]) - 1 <= ours:
+            if below is None:  # mostly nothing has died
+                below = _below(web)
             del web.objects[key]
             web.roots.pop(key, None)
             web.holders.pop(key, None)
             targets.pop(key, None)
-            for held, above in web.holders.items():
+            for held in below.get(key, ()):
+                above = web.holders.get(held, [])  # none where it has died before
                 if key in above:
                     above.remove(key)
                     if not above:
                         web.looked_up.discard(held)
                         waiting.append(held)
+
+
+def _below(web: Web) -> dict[int, list[int]]:
+    """The objects that each holder holds."""
+    below: defaultdict[int, list[int]] = defaultdict(list)
+    for held, above in web.holders.items():
+        for holder in above:
+            below[holder].append(held)
+    return below
 
 
 def _end_cycles(web: Web, targets: Iterable[int]) -> None:
@@ -139,7 +154,7 @@ def _end_cycles(web: Web, targets: Iterable[int]) -> None:
 def _climb(web: Web, targets: Held, frontier: list[int], roots: Roots, deadline: Deadline) -> None:
     """Look for the holders of all objects of the frontier at once."""
     _take_in(web, *holders(Held((key, web.objects[key]) for key in frontier), deadline), roots)
-    _forget_the_dead(web, targets, frontier)
+    _forget_the_dead(web, targets, frontier, deadline)
     # Some types written in C keep what they refer to from gc.get_referrers, finished tasks in 3.11
     # among them. So nobody is said to hold an object before the other way has been tried.
     alone = frozenset(
