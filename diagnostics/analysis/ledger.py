@@ -203,6 +203,8 @@ class LiveLedger:
         """Take in what the recording has gained since the last call, up to a moment if one is
         given: ``end`` is the last reading at or before it then."""
         totals = reader.heap_totals(after_ns=self._engine[-1][0])
+        if totals and self._engine[-1][0] < 0:  # the tables were there before the first count
+            self._engine = [(-1, totals[0].engine_bytes)]
         self._engine += [(total.t_ns, total.engine_bytes) for total in totals]
         readings = reader.ledger(after_ns=self._rss.last_ns)
         if until_ns is not None:

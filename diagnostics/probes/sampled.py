@@ -76,6 +76,7 @@ class SampledEngine(BaseProbe):
         self._places = {0: 0}  # node -> the same, or _OWN
         self._changes: list[tuple[int, bytes, bytes, bytes]] = []
         self._status: dict[str, Any] = {}
+        self._counted_ns = 0
         self._shown: set[int] = set()
         self._unshown: dict[int, int] = {}  # sites whose source lines are still to be kept: node
         self._source_next_ns = 0
@@ -198,7 +199,7 @@ class SampledEngine(BaseProbe):
                 self._live_in_units += live - self._live.get(unit, 0)
                 self._live[unit] = live
         self._nodes += core.nodes(len(self._nodes))
-        self._status = core.status()
+        self._status, self._counted_ns = core.status(), self.session.now_ns()
 
     def _keep_pace(self, cpu_ns: int) -> None:
         if cpu_ns - self._judged_ns < _JUDGED_EVERY_NS:
@@ -226,7 +227,7 @@ class SampledEngine(BaseProbe):
             self._put_sources(writer)
         status = self._status
         total = status["live_bytes"] - sum(self._own_bytes.values())
-        writer.put_heap_total(HeapTotal(t_ns, max(0, total), status["own_bytes"]))
+        writer.put_heap_total(HeapTotal(self._counted_ns, max(0, total), status["own_bytes"]))
         sampling = {"bytes": status["rate"], "live_samples": status["samples"]}
         if sampling != self._written_sampling:
             writer.put_meta({"sampling": sampling})

@@ -84,7 +84,7 @@ class TracemallocEngine(BaseProbe):
         if tracemalloc.is_tracing():
             if t_ns - self._last_ns > _QUIET_NS and self._turn.has_come():
                 self._take(0)
-            self._total = self._now(t_ns)
+            self._total = self._now()
         if self._total is not None:
             writer.put_heap_total(self._total)
             self._total = None
@@ -98,7 +98,7 @@ class TracemallocEngine(BaseProbe):
         if tracemalloc.is_tracing():
             with self.accounted():
                 self._take(self.session.current_unit())
-                self._total = self._now(self._last_ns)
+                self._total = self._now()
         if not self._keeps_counting:
             self.stop_counting()
 
@@ -122,8 +122,9 @@ class TracemallocEngine(BaseProbe):
             tracemalloc.stop()
             self._started_here = False
 
-    def _now(self, t_ns: int) -> HeapTotal:
+    def _now(self) -> HeapTotal:
         live, _peak = tracemalloc.get_traced_memory()
+        t_ns = self.session.now_ns()  # the tick may have waited for the GIL since it began
         total = max(0, live - self._own_bytes)
         return HeapTotal(t_ns, total, tracemalloc.get_tracemalloc_memory())
 

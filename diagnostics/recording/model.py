@@ -104,7 +104,10 @@ class ProcessSample:
 
 @dataclass(frozen=True, slots=True)
 class HeapTotal:
-    """Live Python bytes as the heap engine counts them, and the engine's own memory beside it."""
+    """Live Python bytes as the heap engine counts them, and the engine's own memory beside it.
+
+    ``t_ns`` is the moment of the count: other rows of the same tick have their own.
+    """
 
     t_ns: int
     bytes: int

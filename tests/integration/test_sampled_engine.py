@@ -636,6 +636,25 @@ def test_threads_of_the_host_are_not_counted_and_those_of_the_run_are(path):
     assert alive.get(0, 0) < 1_000_000
 
 
+def test_a_total_has_the_moment_of_its_count(path):
+    """A tick that waits for the GIL writes rows of other moments than that of its beginning."""
+    run(
+        """
+        import sys
+        from diagnostics import record, units
+        with record(sys.argv[1], types=False):
+            kept = [bytes(100_000) for _ in units(range(3))]
+        """,
+        path,
+    )
+    with RecordingReader(path) as reader:
+        # The sums by site are taken just before it, and have their own moment too.
+        taken = [frame.t_ns for frame in reader.frames("heap")]
+        totals = [total.t_ns for total in reader.heap_totals()]
+    assert taken[0] < totals[0]
+    assert taken[-1] < totals[-1]
+
+
 def test_where_it_was_not_built_the_exact_engine_takes_its_place_and_says_why(path):
     run(
         """

@@ -201,6 +201,17 @@ def fed(path, **options):
     return live
 
 
+def test_the_engines_tables_are_there_before_they_are_first_counted(tmp_path):
+    # given a tick that reads the ledger at 5 ns, and the engine's count of it at 9
+    path = tmp_path / "run.p87"
+    writer = RecordingWriter(path, {})
+    writer.put_ledger(replace(READING, t_ns=5))
+    writer.put_heap_total(HeapTotal(9, 28 * MB, 3 * MB))
+    writer.put_ledger(replace(READING, t_ns=20))
+    writer.close()
+    assert [row.recorder for row in fed(path).rows()] == [3 * MB, 3 * MB]
+
+
 def test_the_ledger_of_a_recording_knows_its_peak_its_end_and_any_time(recording):
     live = fed(recording)
 

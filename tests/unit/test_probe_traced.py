@@ -149,6 +149,19 @@ def test_the_total_follows_what_is_allocated(engine, writer, path):
     assert full.engine_bytes > before.engine_bytes > 0
 
 
+def test_a_total_has_the_moment_of_its_count(engine, writer, path):
+    # given ticks that have waited since they began, at 1 ns and 2 ns
+    before = engine.session.now_ns()
+    engine.tick(writer, 1)
+    between = engine.session.now_ns()
+    engine.stop()
+    engine.tick(writer, 2)
+    writer.close()
+    with RecordingReader(path) as reader:
+        first, last = (total.t_ns for total in reader.heap_totals())
+    assert before <= first <= between <= last
+
+
 def test_a_snapshot_counts_neither_itself_nor_the_workbench(engine):
     kept = blocks(10)
     engine.unit_ended(1)
