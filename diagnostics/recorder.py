@@ -103,8 +103,9 @@ class Recorder:
     ) -> None:
         self._given_path = Path(path) if path is not None else None
         self._name = checked_text("name", name)
+        self._wanted_engine = checked_text("engine", engine)
         self._settings: dict[str, Any] = {
-            "engine": checked_text("engine", engine),
+            "engine": self._wanted_engine,
             "frames": checked_frames(frames),
             "lines": checked_lines(lines),
             "types": checked_switch("types", types),
@@ -333,6 +334,9 @@ class Recorder:
         self._pid = os.getpid()
         self._start_ns = time.monotonic_ns()
         reasons: list[str] = []
+        self._settings["engine"] = (
+            self._wanted_engine
+        )  # else the run before had chosen for this one
         self._probes = probes = standard_probes(self._settings, reasons.append)
         if self._settings["engine"] == "default":
             self._settings["engine"] = probes.engine.engine_name if probes.engine else "none"
