@@ -320,6 +320,29 @@ def test_rows_as_wide_as_the_declared_range(verdict):
     assert "reset_dimensions" in found.fix[0]
 
 
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        (500_000, "500 kB: 64 times less"),
+        (16 * MB, "16.0 MB: 2 times less"),
+        (17 * MB, "17.0 MB: more than half of that"),
+        (90 * MB, "90.0 MB: more than that"),
+    ],
+)
+def test_the_document_beside_what_was_taken(verdict, document, told):
+    # given wide rows in a run that takes 32 MB at most: 30 of native memory and 2 at each page
+    row = Frame("/srv/venv/lib/python3.11/site-packages/openpyxl/worksheet/_read_only.py", 130, "")
+    run = Run(
+        during=lambda page: 131_072,
+        native=lambda page: 30 * MB,
+        stack=(row,),
+        document={"bytes": document},
+    )
+    found = verdict(run)
+    assert (found.main.number, found.main.bytes) == (16, 32 * MB)
+    assert found.main.evidence[1] == f"the document has {told}"
+
+
 def test_rows_of_a_usual_width(verdict):
     row = Frame("/srv/venv/lib/python3.11/site-packages/openpyxl/worksheet/_read_only.py", 130, "")
     run = Run(during=lambda page: 8_000, stack=(row,), native=lambda page: 30 * MB)

@@ -174,7 +174,12 @@ def _part(evidence: Evidence, size: int) -> str:
 
 
 def _against_file(evidence: Evidence, size: int) -> list[str]:
+    """How large the document's file is beside the ``size`` of the line before."""
     document = evidence.document_bytes
     if not document:
         return []
-    return [f"the document has {format_bytes(document)}: {size / document:,.0f} times less"]
+    if size >= 2 * document:
+        beside = f"{size / document:,.0f} times less"
+    else:
+        beside = "more than half of that" if document <= size else "more than that"
+    return [f"the document has {format_bytes(document)}: {beside}"]
