@@ -56,8 +56,8 @@ def find_growing(marks: Sequence[TypeCount], most: int) -> list[Lead]:
 def find_growing_objects(leads: Sequence[Lead], most: int) -> list[Held]:
     """For each lead, ``most`` living objects of its type: evenly from among the newest.
 
-    The collector lists objects about in the order in which they came to be, so that the last of
-    them are what the type grew by.
+    The newest come last in what the collector tracks, so that the last of a type are what it grew
+    by.
     """
     names = {lead.type: place for place, lead in enumerate(leads)}
     found = [Held() for _lead in leads]

@@ -19,6 +19,7 @@
 
 #define MOST_WORDS 8 /* of an object's own struct, where the types in question have their buffers */
 #define DEEPEST 4    /* untracked containers inside untracked containers */
+#define OLDEST 2     /* generation of the collector */
 
 typedef struct { /* an open-addressing set of addresses; 0 is a free slot */
     uintptr_t *slots;
@@ -288,12 +289,35 @@ pointing_at(PyObject *Py_UNUSED(module), PyObject *args)
 
 static PyObject *
 tracked(void)
-/* The list of the collector; nobody else may see it. As long as it lives nothing is to be made that
- * the collector tracks: that can set off a collection, whose finalizers and callbacks let other
- * threads run, and these find their unfinished tuples referred to by the list. */
+/* What the collector lists, the oldest generation first, and within each what came first; nobody
+ * else may see it. As long as it lives nothing is to be made that the collector tracks: that can set
+ * off a collection, whose finalizers and callbacks let other threads run, and these find their
+ * unfinished tuples referred to by the list. */
 {
     PyObject *gc = PyImport_ImportModule("gc");
-    PyObject *all = gc == NULL ? NULL : PyObject_CallMethod(gc, "get_objects", NULL);
+    PyObject *all = NULL;
+    int enabled = PyGC_Disable(); /* the second list must not set one off beside the first */
+    for (int generation = OLDEST; gc != NULL && generation >= 0; generation--) {
+        PyObject *part = PyObject_CallMethod(gc, "get_objects", "i", generation);
+        if (part != NULL) {
+            PyObject_GC_UnTrack(part); /* else the youngest would have the others in it */
+        }
+        if (all == NULL) {
+            all = part;
+        } else if (part != NULL) {
+            Py_ssize_t end = PyList_GET_SIZE(all);
+            int failed = PyList_SetSlice(all, end, end, part);
+            Py_DECREF(part);
+            part = failed ? NULL : all;
+        }
+        if (part == NULL) {
+            Py_CLEAR(all);
+            break;
+        }
+    }
+    if (enabled) {
+        PyGC_Enable();
+    }
     Py_XDECREF(gc);
     return all;
 }
@@ -489,7 +513,8 @@ count_types(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 
 static PyMethodDef functions[] = {
     {"objects", objects, METH_NOARGS,
-     "All objects that the collector tracks, but for tuples and frozensets."},
+     "All objects that the collector tracks, but for tuples and frozensets; the oldest generation\n"
+     "comes first."},
     {"count_types", count_types, METH_NOARGS,
      "How many objects of each type the collector tracks: [(type, count)]."},
     {"holders", holders, METH_VARARGS,

@@ -20,14 +20,26 @@ except ImportError:  # no compiler
 
 
 def tracked_objects() -> list[Any]:
-    """All objects that the collector tracks, but for tuples and frozensets.
+    """All objects that the collector tracks, but for tuples and frozensets, the newest last.
 
-    Where the scan was not built, building a tuple in another thread can fail meanwhile.
+    The oldest generation comes first, and within each the objects in about the order in which they
+    came to be. Where the scan was not built, building a tuple in another thread can fail meanwhile.
     """
     if _IS_BUILT:
         return _scan.objects()
+    # The youngest is asked first: what a collection moves up meanwhile comes twice, and not never;
+    # one of these lists may be among it.
+    young = gc.get_objects(generation=0)
+    middle = gc.get_objects(generation=1)
+    old = gc.get_objects(generation=2)
     return [
-        item for item in gc.get_objects() if type(item) is not tuple and type(item) is not frozenset
+        item
+        for part in (old, middle, young)
+        for item in part
+        if type(item) is not tuple
+        and type(item) is not frozenset
+        and item is not young
+        and item is not middle
     ]
 
 

@@ -1,9 +1,12 @@
 """Suspects from counts of objects by type."""
 
+import gc
+
 import pytest
 
 from diagnostics.holders.growth import TypeCount, find_growing, find_growing_objects, with_size
 from diagnostics.holders.held import Held
+from diagnostics.probes import tracked
 from diagnostics.probes.safe import type_name
 
 
@@ -34,6 +37,25 @@ def test_objects_are_taken_from_the_newest():
     (found,) = find_growing_objects(leads, most=5)
     assert [item.number for item in found.values()] == [319, 339, 359, 379, 399]
     assert kept[0].number == 0
+
+
+@pytest.mark.parametrize("is_built", [True, False])
+def test_what_no_collection_has_seen_yet_is_the_newest(is_built, monkeypatch):
+    # given objects that a full collection has left alive, and as many that none has looked at
+    if is_built and not tracked._IS_BUILT:
+        pytest.skip("the scan was not built: no C compiler")
+    monkeypatch.setattr(tracked, "_IS_BUILT", is_built)
+    marks = [TypeCount(1, {}), TypeCount(2, {type_name(Kept): 100})]
+    old = [Kept(number) for number in range(100)]
+    gc.collect()
+    gc.disable()
+    try:
+        new = [Kept(number) for number in range(100, 200)]
+        (found,) = find_growing_objects(find_growing(marks, most=1), most=5)
+    finally:
+        gc.enable()
+    assert [item.number for item in found.values()] == [119, 139, 159, 179, 199]
+    assert len(old) == len(new)
 
 
 def test_bytes_are_the_growth_times_the_mean_size():
