@@ -77,16 +77,18 @@ def has_inline_values(item: Any) -> bool:
 
 def own_attribute(item: Any, name: str) -> Any:
     """An instance's own attribute; None where it has none, or where its class computes it."""
+    of_class: Any = None
     for base in mro(type(item)):
-        entry = namespace(base).get(name)
-        if entry is not None:
-            if is_descriptor(entry):
+        of_class = namespace(base).get(name)
+        if of_class is not None:
+            if is_descriptor(of_class):
                 return None
             break
     try:
-        return object.__getattribute__(item, name)
+        found = object.__getattribute__(item, name)
     except AttributeError:
         return None
+    return None if found is of_class else found
 
 
 def struct_attributes(item: Any) -> Iterator[tuple[str, Any]]:

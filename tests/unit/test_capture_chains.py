@@ -16,6 +16,7 @@ from looking import Leaf, in_words, look, the_leaf, words
 from diagnostics.holders import graph as graphs
 from diagnostics.holders import heap, search
 from diagnostics.holders.heap import Deadline
+from diagnostics.holders.naming import Namer
 
 HERE = "test_capture_chains.py"
 MODULE = __name__
@@ -345,6 +346,26 @@ def test_an_lru_cache():
     finally:
         parse.cache_clear()
     assert found == f"`parse` (module {MODULE}) -> `Page` -> `Page._layout` list -> `Leaf[0]`"
+
+
+class Shelf:
+    spare = None
+
+    def first(self):
+        return self.spare or self.newest
+
+    def __init__(self, leaf):
+        self.newest = leaf
+
+
+def test_what_the_class_has_is_no_attribute_of_its_instance():
+    # given an object that an instance has, and its class too, under a name that comes first
+    shelf = Shelf(leaf := Leaf())
+    Shelf.spare = leaf
+    try:
+        assert Namer().label(shelf, leaf) == ".newest"
+    finally:
+        Shelf.spare = None
 
 
 def test_no_text_of_the_document_gets_into_the_words():
