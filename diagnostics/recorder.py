@@ -166,9 +166,10 @@ class Recorder:
         return cast(Function, recorded)
 
     def start(self) -> None:
-        """Create the file and begin. Everything that the caller's input can spoil fails here.
+        """Create the file and begin. What the caller's input can still spoil fails here.
 
-        Raises ``UsageError`` where no thread can be started, at the interpreter's end for one.
+        Raises what ``record`` names, and ``UsageError`` also where no thread can be started, at the
+        interpreter's end for one, and where ``capture_signal`` cannot be awaited.
         """
         global _active
         with _starting:
@@ -205,7 +206,8 @@ class Recorder:
         Once stopped, a further call (also from another thread) changes nothing and returns the
         same outcome. Raises ``UsageError`` for a recorder that records nothing here. What is no
         ``Exception`` (``KeyboardInterrupt``; ``SystemExit`` in ``release``) is raised once the
-        recording is complete; exceptions in ``release`` are in the log.
+        recording is complete. Exceptions in ``release`` are in the log; without ``settle``, where
+        the log is complete by then, on standard error.
         """
         if not self.is_started:
             raise UsageError(

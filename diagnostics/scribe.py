@@ -119,7 +119,11 @@ class Scribe:
             self._thread.join()
 
     def flush(self) -> None:
-        """Let the recorder thread write what there is now, and wait for it."""
+        """Let the recorder thread write what there is now, and wait for it.
+
+        Where that thread has ended, or is about to, it returns without: what is left is written at
+        the end.
+        """
         done = threading.Event()
         self._waiting.append(done)
         self._wake.put(None)

@@ -60,8 +60,9 @@ class Roots:
         self._our_types: dict[int, bool] = {}
         self._documents: dict[int, bool] = {}
         self._is_launched = False
-        # What comes later replaces what came before: a thread is a better answer than the name
-        # that its own function has for it.
+        # The order matters. A caller's name replaces that of the function that it has called, and a
+        # thread the name that its own function has for it; modules and the launcher stand only
+        # for what has no root yet.
         self._survey_handled(is_own_thread)
         threads = [thread for thread in sys._current_frames() if not is_own_thread(thread)]
         for thread in threads:
