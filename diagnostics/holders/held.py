@@ -48,7 +48,7 @@ def shallow_size(item: Any) -> int:
     """Bytes of the object's own block and buffers, as far as its type tells without running code.
 
     Only what is written in C is asked; a type that computes its size in Python has that of its
-    base.
+    base. 0 for an object whose metaclass leaves even ``object`` out of its classes.
     """
     for kind in mro(type(item)):
         size_of = namespace(kind).get("__sizeof__")

@@ -15,7 +15,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -79,7 +79,7 @@ def find_leads(
             groups[lines.above(sample.site)].add(sample)
     enough = _LEAST_SHARE * sum(group.bytes for group in groups.values())
     suspect = [group for group in groups.values() if group.bytes >= enough]
-    heaviest = sorted(suspect, key=lambda group: -group.lead().weight)[:most]
+    heaviest = sorted(suspect, key=lambda group: -group.figures().weight)[:most]
     return [group.lead(_narrowest(group.by_site, places)) for group in heaviest]
 
 
@@ -130,14 +130,15 @@ class _Group:
         if len(kept) < _SAMPLES_A_UNIT:
             kept.append(sample)
 
-    def lead(self, site: int | None = None) -> Lead:
-        return Lead(
-            site=site,
-            bytes=self.bytes,
-            blocks=round(self.blocks),
-            units=tuple(sorted(self.by_unit)),
-            samples=tuple(s for unit in sorted(self.by_unit) for s in self.by_unit[unit]),
-        )
+    def figures(self) -> Lead:
+        """The lead without its site and its samples, which may be thousands."""
+        units = tuple(sorted(self.by_unit))
+        return Lead(site=None, bytes=self.bytes, blocks=round(self.blocks), units=units)
+
+    def lead(self, site: int) -> Lead:
+        figures = self.figures()
+        samples = tuple(sample for unit in figures.units for sample in self.by_unit[unit])
+        return replace(figures, site=site, samples=samples)
 
 
 def _narrowest(by_site: dict[int, int], places: Sequence[Place]) -> int:

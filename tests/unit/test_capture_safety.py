@@ -193,6 +193,19 @@ def test_values_in_a_class_that_are_no_descriptors_of_it():
     assert words(the_leaf) == [f"{BEGIN}`Page[0]` -> `Page.named_nowhere_in_this_class` Leaf"]
 
 
+def test_a_metaclass_that_denies_all_bases():
+    class Alone(type):
+        def mro(cls):
+            return [cls]
+
+    class Page:
+        pass
+
+    page = Page()
+    page.__class__ = Alone("Page", (), {})
+    assert shallow_size(page) == 0
+
+
 def test_a_class_that_has_its_own_idea_of_its_dict():
     class Page:
         __dict__ = TRAP
