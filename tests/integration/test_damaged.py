@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import zlib
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -114,21 +114,37 @@ def read_everything(path):
 
 def ends_well(path, what):
     """Whether the recording could be read; a failure is told with the seed and what was done."""
-    signal.signal(signal.SIGALRM, _too_long)
-    signal.alarm(LONGEST_S)
     try:
-        read_everything(path)
+        with no_longer_than(LONGEST_S):
+            read_everything(path)
     except RecordingError:
         return False
     except Exception as error:
         pytest.fail(f"seed {SEED}, {what}: {type(error).__name__}: {error}")
-    finally:
-        signal.alarm(0)
     return True
 
 
-def _too_long(*_):
-    raise TimeoutError(f"reading takes more than {LONGEST_S} s")
+@contextmanager
+def no_longer_than(seconds):
+    """What hangs inside ``with`` raises ``TimeoutError``; the alarm's handler is put back."""
+
+    def too_long(*_):
+        raise TimeoutError(f"reading takes more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_the_alarm_goes_off_and_leaves_nothing_behind():
+    before = signal.getsignal(signal.SIGALRM)
+    with pytest.raises(TimeoutError, match="more than 1 s"), no_longer_than(1):
+        signal.pause()
+    assert signal.getsignal(signal.SIGALRM) is before
 
 
 @pytest.fixture(scope="module")
