@@ -24,6 +24,7 @@ from diagnostics.analysis.gc_account import GcAccount
 from diagnostics.analysis.heatmap import SiteHeat
 from diagnostics.analysis.held_graph import read_graph, steps
 from diagnostics.analysis.ledger import LiveLedger, ledger_table
+from diagnostics.analysis.library import list_recordings
 from diagnostics.analysis.series import LiveSeries
 from diagnostics.analysis.settlement import last_settlement, sentences
 from diagnostics.analysis.stacks import Stacks
@@ -36,7 +37,7 @@ from diagnostics.recording.reader import RecordingReader
 
 SEED = 1
 ROWS = 250
-BYTES = 100
+BYTES = 150
 LONGEST_S = 15  # usually 0.05: it hangs
 
 LOOP = """
@@ -237,10 +238,13 @@ def damage_rows(path, chance, number):
 
 
 def damage_bytes(path, chance):
-    """Flip bits of the file, overwrite a part of it, or cut it off, and say which."""
+    """Change bytes of the file, flip bits, overwrite a part of it, or cut it off, and say which."""
     content = bytearray(path.read_bytes())
-    way = chance.choice(["flip", "flip", "flip", "overwrite", "cut"])
-    if way == "flip":
+    way = chance.choice(["change", "flip", "flip", "flip", "overwrite", "cut"])
+    if way == "change":
+        for _ in range(chance.choice([1, 3, 10, 100])):
+            content[chance.randrange(len(content))] = chance.randrange(256)
+    elif way == "flip":
         for _ in range(chance.choice([1, 5, 50, 500])):
             content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
     elif way == "overwrite":
@@ -272,10 +276,11 @@ def test_a_unit_that_ends_in_146_years_is_damage(whole, tmp_path):
 
 
 def test_damaged_bytes_end_well_or_in_words(whole, tmp_path):
-    path = tmp_path / "run.p87"
     read = 0
     for number in range(BYTES):
+        path = tmp_path / f"{number}.p87"
         shutil.copy(whole, path)
         done = damage_bytes(path, random.Random(f"{SEED} {number}"))
         read += ends_well(path, f"{number}: {done}")
     assert 0 < read < BYTES, "else nothing was damaged, or nothing could be read"
+    assert len(list_recordings(tmp_path)) == BYTES
