@@ -14,12 +14,11 @@ from typing import Literal
 
 from diagnostics.analysis.format import counted, format_bytes, sentence_case
 from diagnostics.analysis.retention import FLOOR_BYTES, Births, EndedUnit
-from diagnostics.analysis.units import STANDS_OUT, WORTH_NAMING_BYTES
+from diagnostics.analysis.units import STANDS_OUT, WORTH_NAMING_BYTES, warm_up_of
 from diagnostics.recording.reader import RecordingReader
 
 ShapeKind = Literal["diagonal", "triangle", "band", "spike", "other"]
 
-_MOST_WARM_UP = 2  # first units that may fill caches; fewer where there are fewer than eight
 _FEWEST = 4  # settled units: one for each quarter of the run
 _LEAK_SHARE = 0.1  # of its peak: what a unit of a triangle leaves at least …
 _LEAK_PEAKS = 10  # … or all of them together leave as much as this many units need
@@ -57,7 +56,7 @@ def shape_of(reader: RecordingReader) -> Shape:
 def shape_of_births(births: Births) -> Shape:
     """The shape of what ``births`` has followed so far."""
     ended = births.ended()
-    warm_up = min(_MOST_WARM_UP, len(ended) // 4)
+    warm_up = warm_up_of(len(ended))
     # The unit that ended last may still be in a variable of the loop: it is not settled yet.
     settled = ended[warm_up:-1]
     if births.gap:

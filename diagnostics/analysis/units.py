@@ -11,6 +11,7 @@ from diagnostics.recording.reader import RecordingReader
 
 STANDS_OUT = 5.0  # times the median: far outside of what the pages of one document differ by
 WORTH_NAMING_BYTES = 5_000_000  # below that a peak is no trouble, whatever its neighbours do
+_MOST_WARM_UP = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,11 @@ class UnitFigures:
     method: PeakMethod | None
     bytes: int
     characters: int
+
+
+def warm_up_of(units: int) -> int:
+    """How many of so many first units may be filling caches: two, fewer of fewer than eight."""
+    return min(_MOST_WARM_UP, units // 4)
 
 
 def unit_figures(

@@ -14,10 +14,10 @@ from diagnostics.analysis.kinds.growth import UnitClock
 from diagnostics.analysis.retention import Births, EndedUnit
 from diagnostics.analysis.shape import Shape, shape_of_births
 from diagnostics.analysis.stacks import Stacks
+from diagnostics.analysis.units import warm_up_of
 from diagnostics.recording.model import OLDEST_GENERATION, UnitRow, unit_and_site
 from diagnostics.recording.reader import RecordingReader
 
-_MOST_WARM_UP = 2
 _MOST = 0.5  # of what is alive: the line that keeps it
 _DENSE = 0.9  # of the newest units: so many are alive in a tail
 _TELLING = 1_000_000  # bytes: with less, what a collection leaves may be chance
@@ -38,8 +38,7 @@ def retained(
     imported = _imported(reader, stacks)
     ended = [_without(unit, imported[unit.row.index]) for unit in ended]
     old = ended[:-1]
-    warm_up = min(_MOST_WARM_UP, len(ended) // 4)
-    settled = ended[warm_up:-1] or ended
+    settled = ended[warm_up_of(len(ended)) : -1] or ended
     failed = [unit.left for unit in old if unit.row.error_type is not None]
     each = round(median(unit.left for unit in settled))
     peak_each = round(median(unit.peak for unit in settled))

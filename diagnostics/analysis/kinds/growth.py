@@ -9,12 +9,12 @@ from itertools import combinations
 from statistics import median
 
 from diagnostics.analysis.kinds.evidence import Growth
+from diagnostics.analysis.units import warm_up_of
 from diagnostics.recording.model import UnitRow
 
 Reading = tuple[int, int]
 """A moment in nanoseconds and a value."""
 
-_MOST_WARM_UP = 2  # as many first units as analysis/shape.py leaves out
 _MOST_POINTS = 60  # 1,770 pairs: exact enough, and a millisecond
 
 
@@ -42,8 +42,8 @@ class UnitClock:
 
     @property
     def warm_ns(self) -> int:
-        """When the warm-up was over: after up to two units, fewer where there are few."""
-        warm_up = min(_MOST_WARM_UP, len(self.ends) // 4)
+        """When the warm-up was over."""
+        warm_up = warm_up_of(len(self.ends))
         return self.ends[warm_up - 1] if warm_up else self.first_ns
 
     @property
