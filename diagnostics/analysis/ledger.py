@@ -132,12 +132,20 @@ def _claims(reading: LedgerReading, recorder: int) -> dict[str, int]:
         return claims
     claims["python"] = reading.python
     if reading.python_small is not None:
-        if reading.arenas is not None:
-            claims["pymalloc_empty"] = max(0, reading.arenas - reading.python_small)
+        empty = empty_in_arenas(reading)
+        if empty is not None:
+            claims["pymalloc_empty"] = empty
         if reading.native_used is not None:
             large = reading.python - reading.python_small
             claims["native"] = max(0, reading.native_used - large - recorder)
     return claims
+
+
+def empty_in_arenas(reading: LedgerReading) -> int | None:
+    """What pymalloc's arenas hold beyond the live blocks in them; None where it cannot be told."""
+    if reading.arenas is None or reading.python_small is None:
+        return None
+    return max(0, reading.arenas - reading.python_small)
 
 
 def _note(reading: LedgerReading) -> str:

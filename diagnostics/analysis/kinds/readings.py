@@ -9,6 +9,8 @@ from itertools import pairwise
 
 from diagnostics.analysis.kinds.evidence import Growth, Left, Settled
 from diagnostics.analysis.kinds.growth import Reading, UnitClock, growth_of, upper_quartile
+from diagnostics.analysis.ledger import empty_in_arenas
+from diagnostics.analysis.settlement import freed_python, gave_back
 from diagnostics.recording.model import (
     LedgerReading,
     ProcessSample,
@@ -67,11 +69,8 @@ def without_steps(readings: Sequence[Reading], spans: Sequence[Span]) -> list[Re
 
 def slack_readings(ledger: Iterable[LedgerReading]) -> list[Reading]:
     """What pymalloc's arenas hold beyond the live blocks in them."""
-    return [
-        (row.t_ns, max(0, row.arenas - row.python_small))
-        for row in ledger
-        if row.arenas is not None and row.python_small is not None
-    ]
+    found = ((row.t_ns, empty_in_arenas(row)) for row in ledger)
+    return [(t_ns, empty) for t_ns, empty in found if empty is not None]
 
 
 def column(ledger: Iterable[LedgerReading], name: str) -> list[Reading]:
@@ -155,10 +154,8 @@ def _rise(readings: Sequence[Reading]) -> int | None:
 
 
 def _rss_given(step: SettlementStep | None) -> int:
-    return max(0, step.rss_before - step.rss_after) if step else 0
+    return max(0, gave_back(step)) if step else 0
 
 
 def _python_given(step: SettlementStep | None) -> int:
-    if step is None or step.python_before is None or step.python_after is None:
-        return 0
-    return max(0, step.python_before - step.python_after)
+    return max(0, freed_python(step) or 0) if step else 0
