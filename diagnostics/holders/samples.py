@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from diagnostics.probes.own import is_own_file, is_standard_library
+from diagnostics.probes.own import is_own_frame
 
 
 class Sample(NamedTuple):
@@ -53,11 +53,8 @@ class SampledHeap:
         self.places = [Place(0, "", "", 0), *(Place(*node) for node in nodes(1))]
         self._own = [False]
         for place in self.places[1:]:
-            # The nearest frame outside the standard library decides, as in own.is_own_stack.
-            self._own.append(
-                is_own_file(place.file, hosted)
-                or (is_standard_library(place.file) and self._own[place.parent])
-            )
+            own = is_own_frame(place.file, hosted)
+            self._own.append(self._own[place.parent] if own is None else own)
 
     def __iter__(self) -> Iterator[Sample]:
         """Live samples that are the program's and not the workbench's.

@@ -52,17 +52,24 @@ def is_own_file(path: str, hosted: bool) -> bool:
     return path.startswith(_app_files())
 
 
-def is_own_stack(stack: Sequence[tuple[str, int]], hosted: bool) -> bool:
-    """Whether the workbench allocated what has this stack (most recent frame first).
+@lru_cache(maxsize=4096)
+def is_own_frame(path: str, hosted: bool) -> bool | None:
+    """Whether the workbench allocated what a frame in this file did; None where its caller decides.
 
     The nearest frame outside the standard library decides: a loader runs below our launcher and
     our unit marks, and we call the standard library like everybody else.
     """
+    if is_own_file(path, hosted):
+        return True
+    return None if is_standard_library(path) else False
+
+
+def is_own_stack(stack: Sequence[tuple[str, int]], hosted: bool) -> bool:
+    """Whether the workbench allocated what has this stack (most recent frame first)."""
     for path, _line in stack:
-        if is_own_file(path, hosted):
-            return True
-        if not is_standard_library(path):
-            return False
+        own = is_own_frame(path, hosted)
+        if own is not None:
+            return own
     return False
 
 

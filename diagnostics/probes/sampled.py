@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from diagnostics.probes.base import BaseProbe, Budget, ProbeMissingError, Session
-from diagnostics.probes.own import is_hosted, is_own_file, is_standard_library
+from diagnostics.probes.own import is_hosted, is_own_frame
 from diagnostics.probes.source import SourceIndex
 from diagnostics.probes.thread_family import ThreadFamily
 from diagnostics.recording.frames import Values
@@ -307,11 +307,11 @@ class SampledEngine(BaseProbe):
     def _is_own(self, node: int) -> bool:
         own = self._own.get(node)
         if own is None:
-            # The nearest frame outside the standard library decides, as in own.is_own_stack.
             parent, file, _function, _line = self._node(node)
-            own = self._own[node] = is_own_file(file, self._hosted) or (
-                is_standard_library(file) and self._is_own(parent)
-            )
+            own = is_own_frame(file, self._hosted)
+            if own is None:
+                own = self._is_own(parent)
+            self._own[node] = own
         return own
 
 
