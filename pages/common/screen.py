@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -14,10 +15,28 @@ from pages.common import keys
 
 REFRESH_S = 1.0
 
+Choice = TypeVar("Choice", bound=str)
+
 
 def is_dark() -> bool:
     """Whether the browser shows the dark theme."""
     return bool(st.context.theme.type == "dark")
+
+
+def choose_one(
+    label: str, names: Mapping[Choice, str], *, key: str, labelled: bool = True
+) -> Choice:
+    """A switch between a few things: ``names`` are the words on it. The first stands at first."""
+    chosen: Choice = st.segmented_control(
+        label,
+        list(names),
+        format_func=names.__getitem__,
+        default=next(iter(names)),
+        required=True,
+        key=key,
+        label_visibility="visible" if labelled else "collapsed",
+    )
+    return chosen
 
 
 def show_figure(figure: go.Figure, *, key: str, alt: str) -> None:

@@ -27,21 +27,7 @@ path = opened.required()
 st.title("Heat map")
 
 with st.container(horizontal=True, gap="medium"):  # the second goes below where both find no room
-    lens = st.segmented_control(
-        "Lens",
-        list(LENSES),
-        format_func=LENSES.__getitem__,
-        default="birth",
-        required=True,
-        key="lens",
-    )
-    scale: Scale = st.segmented_control(
-        "Colours",
-        list(SCALES),
-        format_func=SCALES.__getitem__,
-        default="log",
-        required=True,
-        key="scale",
-    )
+    lens = screen.choose_one("Lens", LENSES, key="lens")
+    scale = screen.choose_one("Colours", SCALES, key="scale")
 
 screen.refreshed(lambda watch: DRAW[lens](watch, scale), path)

@@ -15,13 +15,5 @@ DRAW: dict[str, Callable[[Watch], None]] = {"suspects": suspects.draw, "types": 
 
 path = opened.required()
 st.title("Leaks")
-view = st.segmented_control(
-    "View",
-    list(VIEWS),
-    format_func=VIEWS.__getitem__,
-    default="suspects",
-    required=True,
-    key="leaks-view",
-    label_visibility="collapsed",
-)
+view = screen.choose_one("View", VIEWS, key="leaks-view", labelled=False)
 screen.refreshed(DRAW[view], path)
