@@ -3,6 +3,8 @@
 import gc
 import itertools
 
+import pytest
+
 from diagnostics.analysis.chains import chain_in_words
 from diagnostics.holders.chains import joined_chains
 from diagnostics.holders.graph import Graph
@@ -16,6 +18,19 @@ from diagnostics.holders.search import search
 
 class Leaf:
     """What is held in these tests."""
+
+
+def emptied(*registries):
+    """A fixture for a module: no test finds what another one has left, nor leaves anything."""
+
+    @pytest.fixture(autouse=True)
+    def empty():
+        gc.collect()
+        yield
+        for registry in registries:
+            registry.clear()
+
+    return empty
 
 
 def the_leaf(kind=Leaf):

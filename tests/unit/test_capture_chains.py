@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 
 import pytest
-from looking import Leaf, in_words, look, the_leaf, words
+from looking import Leaf, emptied, in_words, look, the_leaf, words
 
 from diagnostics.holders import graph as graphs
 from diagnostics.holders import heap, search
@@ -34,14 +34,7 @@ class Document:
 
 REGISTRY = []
 OTHERS = []
-
-
-@pytest.fixture(autouse=True)
-def _empty_registry():
-    gc.collect()  # nothing of another test is to be found
-    yield
-    REGISTRY.clear()
-    OTHERS.clear()
+_emptied = emptied(REGISTRY, OTHERS)
 
 
 # -- roots -----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import types
 from collections import OrderedDict, deque
 
 import pytest
-from looking import Leaf, look, the_leaf, words
+from looking import Leaf, emptied, look, the_leaf, words
 
 from diagnostics.holders.heap import Deadline, buffer_owners
 from diagnostics.holders.held import shallow_size
@@ -18,13 +18,7 @@ from diagnostics.probes.safe import type_name
 
 BEGIN = f"`REGISTRY` (module {__name__}) -> "
 REGISTRY = []
-
-
-@pytest.fixture(autouse=True)
-def _empty_registry():
-    gc.collect()  # nothing of another test is to be found
-    yield
-    REGISTRY.clear()
+_emptied = emptied(REGISTRY)
 
 
 def ran(*_args, **_kwargs):
