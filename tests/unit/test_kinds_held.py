@@ -64,6 +64,12 @@ COLLECTED = (
     Link("builtins.list", ".texts"),
     Link("builtins.str", "[0]"),
 )
+SCRIPT_CACHE = (
+    Link("module", root="module", name="__main__"),
+    Link("builtins.dict", ".CACHE"),
+    Link("builtins.list", "[3]"),
+    Link("builtins.str", "[0]"),
+)
 
 
 @pytest.fixture
@@ -83,8 +89,16 @@ def holder(chain, size=LEFT, **options):
 
 @pytest.mark.parametrize(
     ("chain", "kind"),
-    [(DOCUMENT, 1), (VALUE, 3), (REGISTRY, 12), (TASKS, 12), (ERROR, 11), (QUEUE, 18)],
-    ids=["document", "small value", "registry", "tasks", "exception", "queue"],
+    [
+        (DOCUMENT, 1),
+        (VALUE, 3),
+        (REGISTRY, 12),
+        (SCRIPT_CACHE, 12),
+        (TASKS, 12),
+        (ERROR, 11),
+        (QUEUE, 18),
+    ],
+    ids=["document", "small value", "registry", "script's cache", "tasks", "exception", "queue"],
 )
 def test_the_chain_decides_between_kinds_that_look_alike(verdict, chain, kind):
     found = verdict(LEAK.but(held=holder(chain)))

@@ -25,6 +25,9 @@ _CONTAINERS = frozenset(
     {"list", "dict", "set", "frozenset", "tuple", "array.array", "collections.deque"}
     | {"collections.OrderedDict", "collections.defaultdict"}
 )
+_KEYED = frozenset(
+    {"dict", "set", "frozenset", "collections.OrderedDict", "collections.defaultdict"}
+)
 _PLAIN = frozenset({"str", "bytes", "bytearray", "int", "float", "complex", "bool", "NoneType"})
 _PASSAGES = frozenset(
     {"module", "frame", "function", "method", "cell", "builtin_function_or_method"}
@@ -65,9 +68,11 @@ def holding_kind(chain: Sequence[Link]) -> int | None:
     if owner not in _CONTAINERS:
         return 1
     if all(_plain_name(link.type) in _CONTAINERS | _PLAIN for link in body):
-        # Plain data in a plain container: what a function or a script collects is what it was
-        # asked for; what another module collects is a registry.
-        return 12 if root == "module" and not is_of_script(chain) else RESULT
+        # Plain data in a plain container: what a function, or a script in a list, collects is what
+        # it was asked for. What another module collects is a registry, and so is what a script
+        # keeps under keys, to be found again: a cache, a set of what it has seen.
+        asked_for = is_of_script(chain) and owner not in _KEYED
+        return 12 if root == "module" and not asked_for else RESULT
     return 12 if root == "module" else 1
 
 
