@@ -8,6 +8,8 @@ from diagnostics.analysis.kinds.finding import CHILD, STREAM, Finding, silent
 from diagnostics.analysis.kinds.holding import RESULT, in_words, largest
 from diagnostics.analysis.kinds.libraries import libraries
 from diagnostics.analysis.kinds.measures import (
+    FLOOR_EACH,
+    FLOOR_TOTAL,
     held_bytes,
     kept_by_units,
     let_go,
@@ -19,6 +21,7 @@ _SPIKE_FLOOR = 10_000_000
 _OPEN_FLOOR = 10_000_000
 _OPEN_SHARE = 0.25  # of what the process took at most
 _TIMES_THE_FILE = 3.0
+_RESULT_EACH = 4 * FLOOR_EACH  # a page of text has a tenth of it
 _NATIVE_OPEN_FLOOR = 32_000_000
 _FIRST_UNIT_TIMES = 10.0
 _PHANTOM_FLOOR = 20_000_000
@@ -143,15 +146,23 @@ def _native_opened(evidence: Evidence) -> Finding:
 
 def _result(evidence: Evidence) -> Finding:
     size, suspect = held_bytes(evidence, RESULT), largest(evidence, RESULT)
-    if suspect is None or size < _least(evidence) or let_go(evidence):
+    if suspect is None or size < FLOOR_TOTAL or let_go(evidence):
         return silent(15)
+    each = size / max(1, evidence.units)
+    score = 0.8
+    if size < _least(evidence):
+        if each < _RESULT_EACH or size < _TIMES_THE_FILE * (evidence.document_bytes or 0):
+            return silent(15)
+        # Little beside the rest, though more than a unit's text. A module's list goes on growing
+        # with the next document; what a function collects may be all that it was asked for.
+        score = 0.6 if suspect.chain[0].root == "module" else 0.35
     return Finding(
         15,
-        0.8,
+        score,
         size,
         (
-            f"what is collected holds {format_bytes(size)}, {_part(evidence, size)}:"
-            f" {in_words(suspect.chain)}",
+            f"what is collected holds {format_bytes(size)}, {_part(evidence, size)},"
+            f" {format_bytes(each)} a {evidence.kind}: {in_words(suspect.chain)}",
             *_against_file(evidence, size),
         ),
         "A loader that yields instead of collecting holds as much.",

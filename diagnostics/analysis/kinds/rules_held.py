@@ -6,6 +6,7 @@ from diagnostics.analysis.format import counted, format_bytes, format_count, for
 from diagnostics.analysis.kinds.evidence import Evidence, Growth
 from diagnostics.analysis.kinds.finding import CAPTURE, Finding, Rerun, silent
 from diagnostics.analysis.kinds.holding import (
+    RESULT,
     in_words,
     is_of_script,
     largest,
@@ -26,6 +27,7 @@ from diagnostics.analysis.sites import short_path
 from diagnostics.analysis.suspects import Held
 
 _SURE, _LIKELY, _MAYBE, _CLOSE = 0.9, 0.7, 0.4, 0.15
+_UNLESS_RESULT = 0.48  # does not stand by itself, and close to a result that is small
 _REFILLED = 0.5  # of what a unit leaves: made once, freed, and made again
 _FAR_ABOVE = 5.0  # times what finished units leave: a failed one pins something
 _STEADILY = 0.8
@@ -146,7 +148,7 @@ def registry(evidence: Evidence) -> Finding:
     """Kind 12: a container of a module, a class or a closure gets an item for each unit."""
     suspect = largest(evidence, 12)
     if suspect is None:
-        return silent(12)
+        return _list_of_script(evidence)
     size = held_bytes(evidence, 12)
     lines = [f"{size_in_words(suspect)} are held through {in_words(suspect.chain)}"]
     native = _native_of_handles(evidence, suspect)
@@ -162,7 +164,25 @@ def registry(evidence: Evidence) -> Finding:
         0.85,
         size,
         (*lines, *_leaves(evidence, size), *_follows(evidence)),
-        "The container is as long after the last unit as after the first.",
+        _AS_LONG,
+    )
+
+
+_AS_LONG = "The container is as long after the last unit as after the first."
+
+
+def _list_of_script(evidence: Evidence) -> Finding:
+    """What a script collects in a list of its module may be its result, or a list that nobody
+    empties: the chain looks alike."""
+    suspect, size = largest(evidence, RESULT), held_bytes(evidence, RESULT)
+    if suspect is None or size < FLOOR_TOTAL or not is_of_script(suspect.chain):
+        return silent(12)
+    return Finding(
+        12,
+        _UNLESS_RESULT,
+        size,
+        (f"{size_in_words(suspect)} are held through {in_words(suspect.chain)}",),
+        _AS_LONG,
     )
 
 
