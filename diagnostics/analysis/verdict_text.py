@@ -61,10 +61,15 @@ def verdict_lines(judgement: Judgement) -> Iterator[str]:
         yield "Fix"
         yield from (indent(advice, _MARGIN) for advice in judgement.fix)
     if judgement.rerun is not None:
-        others = [f.kind.title for f in judgement.alternatives[:_SHOWN_ALTERNATIVES]]
+        others = what_it_may_also_be(judgement)
         if others:
-            yield f"It may also be    {', or '.join(others)}"
+            yield f"It may also be    {', or '.join(finding.kind.title for finding in others)}"
         yield f"To decide         {judgement.rerun.why}"
+
+
+def what_it_may_also_be(judgement: Judgement) -> tuple[Finding, ...]:
+    """The rivals to tell beside the verdict, the likeliest first; none where it is decided."""
+    return judgement.alternatives[:_SHOWN_ALTERNATIVES] if judgement.rerun is not None else ()
 
 
 def suspect_lines(judgement: Judgement) -> Iterator[str]:

@@ -9,7 +9,11 @@ import streamlit as st
 from diagnostics.analysis.format import format_bytes, format_share, sentence_case
 from diagnostics.analysis.kinds import Finding, Judgement
 from diagnostics.analysis.summary import Summary
-from diagnostics.analysis.verdict_text import UNDECIDED, confidence_in_words
+from diagnostics.analysis.verdict_text import (
+    UNDECIDED,
+    confidence_in_words,
+    what_it_may_also_be,
+)
 from diagnostics.analysis.watch import Watch
 from pages.common import opened, sitemap
 from pages.common.prose import prose
@@ -35,6 +39,7 @@ def show(watch: Watch, summary: Summary) -> None:
             with right:
                 _fix(judgement)
                 _stacked(judgement)
+        _rivals(judgement)
         if judgement.rerun is not None:
             rerun.offer(watch, judgement.rerun)
 
@@ -97,6 +102,16 @@ def _stacked(judgement: Judgement) -> None:
         _bullets(finding.evidence[:1])
 
 
+def _rivals(judgement: Judgement) -> None:
+    """What an undecided verdict may be instead; what would decide stands below it."""
+    others = [
+        f"{prose(finding.kind.title)}{_size(judgement, finding)}"
+        for finding in what_it_may_also_be(judgement)
+    ]
+    if others:
+        st.markdown(f"**It may also be:** {', or '.join(others)}")
+
+
 def _more(watch: Watch, judgement: Judgement) -> None:
     """Where to look next, what would disprove the verdict, and what else it may be."""
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -116,10 +131,15 @@ def _more(watch: Watch, judgement: Judgement) -> None:
 
 
 def _alternative(judgement: Judgement, finding: Finding) -> None:
-    size = ""
-    if finding.bytes:
-        share = format_share(judgement.bytes_share(finding))
-        size = f" ({format_bytes(finding.bytes)}, {share})"
     title = sentence_case(finding.kind.title)
-    st.markdown(f"**{prose(title)}**{prose(size)}, fits {format_share(finding.score)}")
+    size = _size(judgement, finding)
+    st.markdown(f"**{prose(title)}**{size}, fits {format_share(finding.score)}")
     _bullets(finding.evidence)
+
+
+def _size(judgement: Judgement, finding: Finding) -> str:
+    """ " (1.9 MB, 3 %)" as Markdown, or nothing where a kind explains no bytes."""
+    if not finding.bytes:
+        return ""
+    share = format_share(judgement.bytes_share(finding))
+    return f" {prose(f'({format_bytes(finding.bytes)}, {share})')}"

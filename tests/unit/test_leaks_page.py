@@ -476,6 +476,30 @@ def test_nothing_wrong_is_a_verdict_too(folder):
     assert not any(metric.label == "This explains" for metric in app.metric)
 
 
+def test_the_card_of_an_undecided_verdict_names_its_rival_and_what_would_decide(folder):
+    # given a list of the script that gets 100 kB a page, which is its result or a registry
+    chain = (
+        Link("module", root="module", name="__main__"),
+        Link("builtins.list", ".kept"),
+        Link("builtins.str", "[0]"),
+    )
+    held = (Holder(1_900_000, chain, type="builtins.str"),)
+    run = Run(python=leak(100_000), peak=lambda page: 60 * MB, held=held)
+    write(folder / "kept.p87", run)
+    lines = [element.value for element in shown("overview", "kept.p87").markdown]
+    # 61.9 MB were taken at most: 60 MB above the start of the last page, where 19 had 1.9 MB
+    size = prose("(1.9 MB, 3.1 %)")
+    rival = f"**It may also be:** registry, task set, closure, finalizer or logger {size}"
+    decides = "**What would decide:** The same document read as a stream"
+    assert [line == rival for line in lines].count(True) == 1
+    assert [line.startswith(decides) for line in lines].count(True) == 1
+
+
+def test_a_decided_verdict_has_no_rival_on_its_card(folder):
+    write(folder / "leak.p87", LEAK)
+    assert "It may also be" not in texts(shown("overview", "leak.p87"))
+
+
 def write_unmeasured(path, document, command="page87 run --loader pypdf --engine none"):
     """Five pages of a document with the engine off: nobody knows what they left behind."""
     meta = {
