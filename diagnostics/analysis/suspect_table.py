@@ -10,9 +10,7 @@ from diagnostics.analysis.format import format_bytes, span
 from diagnostics.analysis.held_graph import ROOT_NAMES
 from diagnostics.analysis.kinds.holding import blocks_in_words
 from diagnostics.analysis.sites import site_label
-from diagnostics.analysis.stacks import is_own
 from diagnostics.analysis.suspects import Held
-from diagnostics.recording.model import Frame
 
 
 def suspect_table(suspects: Sequence[Held], unit_kind: str = "page") -> pd.DataFrame:
@@ -36,15 +34,8 @@ def suspect_table(suspects: Sequence[Held], unit_kind: str = "page") -> pd.DataF
     )
 
 
-def own_frame(suspect: Held) -> Frame | None:
-    """The innermost line of people's own code, for that is what they can change; where there is
-    none, the line that allocated. None without a stack."""
-    own = [frame for frame in suspect.stack if is_own(frame.file)]
-    return next(reversed(own or suspect.stack), None)
-
-
 def _allocated_in(suspect: Held) -> str:
-    frame = own_frame(suspect)
+    frame = suspect.own_frame
     return "not known" if frame is None else site_label(frame.file, frame.line, frame.function)
 
 

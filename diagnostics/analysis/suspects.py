@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from diagnostics.analysis.stacks import Stacks
+from diagnostics.analysis.stacks import Stacks, is_own
 from diagnostics.recording.model import (
     Capture,
     ChainLink,
@@ -72,6 +72,13 @@ class Held:
         chain, alike = self.chains[0]
         plural = alike > 1 or self.units < _MANY or len(chain) > _DIRECT
         return chain if plural else ()
+
+    @property
+    def own_frame(self) -> Frame | None:
+        """The innermost line of people's own code, for that is what they can change; where there is
+        none, the line that allocated. None without a stack."""
+        own = [frame for frame in self.stack if is_own(frame.file)]
+        return next(reversed(own or self.stack), None)
 
 
 def best_capture(reader: RecordingReader) -> Capture | None:

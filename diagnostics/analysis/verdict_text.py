@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from textwrap import indent
 from typing import Any
 
@@ -16,6 +16,8 @@ from diagnostics.analysis.kinds.finding import Finding
 from diagnostics.analysis.kinds.holding import blocks_in_words, in_words
 from diagnostics.analysis.kinds.verdict import Judgement
 from diagnostics.analysis.sites import site_label
+from diagnostics.analysis.suspects import Held
+from diagnostics.recording.model import Frame
 
 UNDECIDED = 0.4
 """Below this confidence a "nothing wrong" means that the evidence does not decide."""
@@ -81,15 +83,27 @@ def suspect_lines(judgement: Judgement) -> Iterator[str]:
         what = blocks_in_words(suspect)
         born = span(judgement.unit_kind, suspect.first_unit, suspect.last_unit)
         yield f"{_MARGIN}{format_bytes(suspect.bytes):>8} in {what}, born in {born}"
-        frames = [
-            site_label(frame.file, frame.line, frame.function)
-            for frame in reversed(suspect.stack[-_SHOWN_FRAMES:])
-        ]
-        if frames:
-            yield f"{_MARGIN * 2}allocated in {' ← '.join(frames)}"
+        yield from (f"{_MARGIN * 2}{line}" for line in _allocation(suspect))
         for chain, alike in suspect.chains[:1]:
             others = f" ({alike} like it)" if alike > 1 else ""
             yield f"{_MARGIN * 2}held by {in_words(chain)}{others}"
+
+
+def _allocation(suspect: Held) -> Iterator[str]:
+    """The line that people can change, as the Leaks page names it, with its callers; then the line
+    further in that allocated."""
+    own = suspect.own_frame
+    if own is None:
+        return
+    place = len(suspect.stack) - suspect.stack[::-1].index(own)
+    callers = suspect.stack[max(0, place - _SHOWN_FRAMES) : place]
+    yield f"allocated in {' ← '.join(_labels(reversed(callers)))}"
+    if place < len(suspect.stack):
+        yield f"through {' ← '.join(_labels(reversed(suspect.stack[place:][-_SHOWN_FRAMES:])))}"
+
+
+def _labels(frames: Iterable[Frame]) -> list[str]:
+    return [site_label(frame.file, frame.line, frame.function) for frame in frames]
 
 
 def confidence_in_words(confidence: float) -> str:

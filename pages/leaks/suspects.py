@@ -14,7 +14,7 @@ from diagnostics.analysis.held_graph import HeldGraph, Links, read_graph, steps
 from diagnostics.analysis.kinds.holding import size_in_words
 from diagnostics.analysis.sites import site_label
 from diagnostics.analysis.stacks import Stacks
-from diagnostics.analysis.suspect_table import own_frame, suspect_table
+from diagnostics.analysis.suspect_table import suspect_table
 from diagnostics.analysis.suspects import Held, best_capture, suspects_of
 from diagnostics.analysis.watch import Watch
 from diagnostics.figures.holders import holder_view
@@ -143,7 +143,7 @@ def _stack(path: Path, suspect: Held) -> None:
     hidden = len(suspect.stack) - _FRAMES
     if hidden > 0:
         lines.append(f"- *{hidden} calls further out*")
-    mine = own_frame(suspect)
+    mine = suspect.own_frame
     for frame in suspect.stack[-_FRAMES:]:
         place = code(site_label(frame.file, frame.line, frame.function))
         if frame != mine:

@@ -367,8 +367,8 @@ def test_a_leak_in_the_terminal(tmp_path):
     assert (
         """
    19.0 MB in 100 blocks (LTPage), born in pages 1-20
-    allocated in pdfplumber/page.py:412 in objects ← app/ingest.py:12 in load
-      ← app/ingest.py:9 in main
+    allocated in app/ingest.py:12 in load ← app/ingest.py:9 in main
+    through pdfplumber/page.py:412 in objects
     held by `pdf` (frame load_pages) → `.pages` list → `[3]` Page
       → `._layout` LTPage (9 like it)
 """

@@ -9,6 +9,7 @@ from kinds_runs import LOAD, Holder, Link, Run, write
 from diagnostics.analysis.kinds import KINDS, judge
 from diagnostics.analysis.kinds.libraries import advice, libraries
 from diagnostics.analysis.kinds.rules import RULES
+from diagnostics.analysis.suspect_table import suspect_table
 from diagnostics.analysis.suspects import suspects_json
 from diagnostics.analysis.verdict_text import suspect_lines, verdict_json, verdict_lines
 from diagnostics.recording.reader import RecordingReader
@@ -75,6 +76,14 @@ def test_the_terminal_says_it_all(judged):
     assert "page.close()  # after its last use" in text
     assert "19.0 MB in 100 blocks (Page), born in pages 1-20" in text
     assert "held by `pdf` (frame load) → `.pages` list → `[3]` Page (9 like it)" in text
+
+
+def test_the_terminal_and_the_leaks_page_name_the_same_line(judged):
+    # given a line of people's own that calls into a library, which allocates
+    [place] = suspect_table(judged.suspects)["allocated in"]
+    [said] = [line.strip() for line in suspect_lines(judged) if "allocated in" in line]
+    assert place == "app/ingest.py:12 in load"
+    assert said.startswith(f"allocated in {place}")
 
 
 def test_what_the_evidence_does_not_decide_is_said(tmp_path):
