@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Iterable, Iterator
 
+from diagnostics.analysis.cost_text import cost_in_words
 from diagnostics.analysis.explanation import Explanation
 from diagnostics.analysis.format import (
     counted,
@@ -208,9 +209,11 @@ def _recording(summary: Summary) -> Iterator[str]:
     cost = summary.cost
     lost = f", {counted(cost.dropped, 'measurement')} lost" if cost.dropped else ""
     yield f"Recording         {summary.recording.path}"
-    yield (
-        f"                  {format_bytes(cost.recording_bytes)}, took "
-        f"{format_seconds(cost.recorder_cpu_s)} of CPU{lost}"
+    yield from _fitted(
+        [
+            f"{'':18}{format_bytes(cost.recording_bytes)} on disk{lost}",
+            f"Recording took    {cost_in_words(cost)}",
+        ]
     )
 
 

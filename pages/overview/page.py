@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from diagnostics.analysis.format import counted, format_bytes, format_seconds
+from diagnostics.analysis.cost_text import cost_in_words
+from diagnostics.analysis.format import counted, format_bytes
 from diagnostics.analysis.summary import Summary
 from diagnostics.analysis.tables import log_table, probe_table, site_table, worst_units
 from diagnostics.analysis.watch import Watch
@@ -59,8 +60,8 @@ def _cost(summary: Summary) -> None:
     with st.expander("What recording cost, and how each probe fared"):
         cost = summary.cost
         st.write(
-            f"Recording took {format_seconds(cost.recorder_cpu_s)} of CPU time and"
-            f" {format_bytes(cost.recording_bytes)} on disk; {cost.dropped} measurements were"
+            f"Recording took {cost_in_words(cost)}. The file has"
+            f" {format_bytes(cost.recording_bytes)}; {cost.dropped} measurements were"
             f" dropped. Heap engine: {cost.engine}."
         )
         st.dataframe(probe_table(summary.probes), hide_index=True)

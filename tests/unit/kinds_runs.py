@@ -73,9 +73,10 @@ class Holder:
 class Run:
     """``python`` gives what is alive at the end of a page, by birth page; 0 is what was there
     before the first. ``imported`` is the same of code and classes. The others are bytes at the end
-    of a page; ``arenas`` is what arenas hold beyond live blocks. ``steps`` are (name, RSS given
-    back, Python bytes given back, objects), at the end or after page ``settled_after``. Birth units
-    are known with the ``engine`` "sampled" alone; with "none" nobody counts Python memory."""
+    of a page; ``arenas`` is what arenas hold beyond live blocks, ``tables`` what the engine's own
+    tables take of malloc. ``steps`` are (name, RSS given back, Python bytes given back, objects), at
+    the end or after page ``settled_after``. Birth units are known with the ``engine`` "sampled"
+    alone; with "none" nobody counts Python memory."""
 
     pages: int = 20
     python: Callable[[int], Alive] = nobody
@@ -85,6 +86,7 @@ class Run:
     free: Bytes = nothing
     arenas: Bytes = nothing
     peak: Bytes = lambda page: 2 * MB
+    tables: Bytes = nothing
     children: Bytes | None = None
     failed: Sequence[int] = ()
     held: Sequence[Holder] = ()
@@ -99,7 +101,7 @@ class Run:
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def rss(self, page: int) -> int:
-        parts = (self.native, self.free, self.arenas)
+        parts = (self.native, self.free, self.arenas, self.tables)
         return START + self.alive(page) + sum(part(page) for part in parts)
 
     def alive(self, page: int) -> int:
@@ -116,7 +118,7 @@ def write(path: Path, run: Run) -> Path:
         writer.put_source(file, lines)
     known: set[int] = set()
 
-    def frame(t_ns: int, alive: Alive, imported: Alive) -> None:
+    def frame(t_ns: int, page: int, alive: Alive, imported: Alive) -> None:
         pairs = {
             alive_id(unit, at): (size, 1)
             for at, sizes in ((site, alive), (importing, imported))
@@ -132,7 +134,7 @@ def write(path: Path, run: Run) -> Path:
         known.update(pairs)
         totals = {site: sum(alive.values()), importing: sum(imported.values())}
         writer.add_frame("heap", t_ns, 0, {at: (size, 1) for at, size in totals.items() if size})
-        writer.put_heap_total(HeapTotal(t_ns, sum(totals.values()), 0))
+        writer.put_heap_total(HeapTotal(t_ns, sum(totals.values()), run.tables(page)))
 
     def reading(t_ns: int, page: int) -> None:
         writer.put_process(ProcessSample(t_ns, run.rss(page), None, None, 0, 0, 1, 0))
@@ -140,8 +142,8 @@ def write(path: Path, run: Run) -> Path:
 
     writer.put_process(ProcessSample(0, START, None, None, 0, 0, 1, 0))
     writer.put_ledger(_ledger(Run(), 0, 0))
-    frame(0, {}, {})
-    frame(S - 1, run.python(0), run.imported(0))
+    frame(0, 0, {}, {})
+    frame(S - 1, 0, run.python(0), run.imported(0))
     reading(S - 1, 0)
     for page in range(1, run.pages + 1):
         error = ("ValueError", "damaged") if page in run.failed else (None, None)
@@ -154,8 +156,8 @@ def write(path: Path, run: Run) -> Path:
             [UnitPeak(page, before, after, before + run.peak(page), "kernel high-water mark")]
         )
         middle = {**run.python(page - 1), page: run.during(page)}
-        frame(page * S + 500 * MS, middle, run.imported(page - 1))
-        frame((page + 1) * S, run.python(page), run.imported(page))
+        frame(page * S + 500 * MS, page - 1, middle, run.imported(page - 1))
+        frame((page + 1) * S, page, run.python(page), run.imported(page))
         reading((page + 1) * S, page)
         if run.engine == "sampled":
             writer.put_unit_heaps([UnitHeap(page, run.during(page), run.during(page))])
@@ -185,7 +187,7 @@ def _ledger(run: Run, t_ns: int, page: int) -> LedgerReading:
         python=python if run.engine != "none" else None,
         python_small=python if sampled else None,
         arenas=python + run.arenas(page) if sampled else None,
-        native_used=run.native(page),
+        native_used=run.native(page) + run.tables(page),
         native_free=run.free(page),
         children=run.children(page) if run.children else None,
         group_anonymous=None,

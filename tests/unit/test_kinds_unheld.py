@@ -104,6 +104,14 @@ def test_resident_memory_that_goes_on_growing_is_no_sure_health(verdict, engine)
     assert found.rerun is not None
 
 
+def test_tables_of_the_engine_that_grow_with_the_pages_are_no_trouble_of_the_loader(verdict):
+    # given an engine that notes down each block of a result, 5 MB of the 7 MB a page
+    found = verdict(Run(tables=per_page(5 * MB), peak=lambda page: 7 * MB))
+    assert found.main.number == 0
+    assert found.confidence >= 0.8
+    assert found.base == 2 * MB
+
+
 def test_native_memory_up_to_a_cap(verdict):
     found = verdict(Run(pages=40, native=lambda page: min(page, 20) * 5 * MB))
     assert found.main.number == 5
@@ -156,6 +164,27 @@ def test_what_malloc_trim_gives_back(verdict):
     found = verdict(run)
     assert found.main.number == 8
     assert found.main.bytes == 78 * MB
+
+
+def test_what_the_snapshots_of_the_exact_engine_may_have_had_is_no_finding(verdict):
+    run = Run(free=free_after(80 * MB, 10), steps=(("malloc_trim", 78 * MB, 0, 0),))
+    found = verdict(run.but(engine="exact"))
+    assert found.main.number == 0
+    assert found.alternatives[0].number == 8
+    assert found.rerun.options == {"engine": "sampled"}
+
+
+def test_what_the_engine_s_tables_gave_up_again_is_not_the_loader_s(verdict):
+    # given tables of 40 MB until page 10, and 60 MB of the loader's that malloc has kept
+    tables = dict.fromkeys(range(5, 10), 40 * MB)
+    run = Run(
+        free=free_after(100 * MB, 10),
+        tables=lambda page: tables.get(page, 0),
+        steps=(("malloc_trim", 100 * MB, 0, 0),),
+    )
+    found = verdict(run)
+    assert found.main.number == 8
+    assert found.main.bytes == 60 * MB
 
 
 def test_free_memory_that_cannot_be_given_back(verdict):
@@ -280,6 +309,18 @@ def test_one_page_that_needs_far_more(verdict):
     assert found.main.number == 14
     assert found.main.bytes == 90 * MB
     assert "page 13" in found.main.evidence[0]
+
+
+def test_the_peak_of_a_page_is_without_the_engine_s_tables(verdict):
+    # given tables that rise by 30 MB in page 13 and stay
+    run = Run(
+        peak=lambda page: 90 * MB if page == 13 else 2 * MB,
+        tables=lambda page: 30 * MB if page >= 13 else 0,
+    )
+    found = verdict(run)
+    assert found.main.number == 14
+    assert found.main.bytes == 60 * MB
+    assert "without 30.0 MB of the heap engine's own tables" in found.main.evidence[0]
 
 
 def test_the_first_page_fills_caches(verdict):

@@ -8,10 +8,12 @@ from statistics import median
 from typing import Any
 
 from diagnostics.analysis.drops import heap_drops
+from diagnostics.analysis.format import format_bytes
 from diagnostics.analysis.kinds.births import outside_units, retained
 from diagnostics.analysis.kinds.code import import_spans, known_code, packages, release_calls
 from diagnostics.analysis.kinds.evidence import Collector, Evidence, Follower, Growth, Spike
 from diagnostics.analysis.kinds.growth import Reading, UnitClock, growth_of, has_levelled, theil_sen
+from diagnostics.analysis.kinds.own_tables import OwnTables
 from diagnostics.analysis.kinds.readings import (
     before_settlement,
     column,
@@ -44,18 +46,20 @@ def draw_evidence(reader: RecordingReader, births: Births | None = None) -> Evid
     if births is None:
         births = Births.of(reader)
     meta, units, outcome = reader.meta(), births.units.in_order(), reader.outcome()
-    peaks, samples = reader.unit_peaks(), reader.process()
+    totals, samples = reader.heap_totals(), reader.process()
+    own = OwnTables.of(totals)
+    peaks = own.without_in_peaks(reader.unit_peaks(), births.units.rows)
     steps = final_settlement(reader.settlement(), units)
     clock = UnitClock.of(units, outcome.t_ns)
     stacks = Stacks(reader.sites())
-    heap = [(total.t_ns, total.bytes) for total in reader.heap_totals()]
+    heap = [(total.t_ns, total.bytes) for total in totals]
     whole_ledger = reader.ledger()
     ledger = before_settlement(whole_ledger, steps)
     # What importing a library takes comes once: it is no growth with the units.
     spans = import_spans(reader, stacks, births.units.rows)
-    native = without_steps(native_readings(whole_ledger), spans)
+    native = without_steps(native_readings(whole_ledger, own), spans)
     native_then = [reading for reading in native if not steps or reading[0] <= steps[0].t_ns]
-    rss = rss_growth(samples, units, peaks, clock)
+    rss = rss_growth(samples, units, peaks, clock, own)
     python = growth_of(heap, clock)
     children = growth_of(column(ledger, "children"), clock)
     capture = best_capture(reader)
@@ -70,7 +74,7 @@ def draw_evidence(reader: RecordingReader, births: Births | None = None) -> Evid
         document_bytes=document if isinstance(document, int) else None,
         produced=sum(max(unit.bytes, unit.characters) for unit in units),
         base=_base(rss or python, children),
-        need=usual_need(ledger, clock),
+        need=usual_need(ledger, clock, own),
         rss=rss,
         python=python,
         native=growth_of(native_then, clock),
@@ -82,14 +86,17 @@ def draw_evidence(reader: RecordingReader, births: Births | None = None) -> Evid
         retained=retained(reader, stacks, clock, births),
         opened=opened,
         outside=outside,
-        settled=settled(steps, samples[0].rss if samples else None, heap[0][1] if heap else None),
+        settled=settled(
+            steps, samples[0].rss if samples else None, heap[0][1] if heap else None, own
+        ),
         left=what_is_left(whole_ledger, native, steps),
         suspects=suspects,
         capture_complete=capture.complete if capture else None,
         captured_at_end=capture is not None and capture.t_ns >= clock.last_ns,
         followers=_followers(reader, clock),
         collector=_collector(reader, heap, clock),
-        spike=_spike(births.units.rows, peaks),
+        spike=_spike(births.units.rows, peaks, own),
+        own_freed=own.freed,
         releases=tuple(release_calls(reader, (suspect.stack for suspect in suspects))),
         known=known_code(reader, stacks),
         packages=packages(reader, stacks),
@@ -140,7 +147,7 @@ def _collector(reader: RecordingReader, heap: Sequence[Reading], clock: UnitCloc
     )
 
 
-def _spike(units: Mapping[int, UnitRow], peaks: Sequence[UnitPeak]) -> Spike | None:
+def _spike(units: Mapping[int, UnitRow], peaks: Sequence[UnitPeak], own: OwnTables) -> Spike | None:
     """The unit with the highest peak of its own, if it is five times the median or more.
 
     The first unit is left out where there are enough others: it fills caches and imports.
@@ -156,12 +163,17 @@ def _spike(units: Mapping[int, UnitRow], peaks: Sequence[UnitPeak]) -> Spike | N
     if not standing_out or len(standing_out) > max(1, _RARE * len(compared)):
         return None
     highest = max(standing_out, key=lambda peak: sizes[peak.index])
+    unit = units[highest.index]
+    tables = 0
+    if unit.end_ns is not None:
+        tables = own.highest(unit.start_ns, unit.end_ns) - own.at(unit.start_ns)
+    without = f", without {format_bytes(tables)} of the heap engine's own tables"
     return Spike(
-        label=units[highest.index].label,
+        label=unit.label,
         bytes=sizes[highest.index],
         usual=round(usual),
         kept=highest.rss_end - highest.rss_start,
-        method=highest.method,
+        method=highest.method + (without if tables >= WORTH_NAMING_BYTES else ""),
     )
 
 

@@ -171,7 +171,9 @@ class Evidence:
     """Everything that the rules may look at.
 
     ``base`` is the most that the process took above its start, children's growth included: what a
-    verdict has to explain. ``need`` is what the loader usually has in use at a time (three
+    verdict has to explain. It is without what the heap engine's tables gained, as all that counts
+    native memory or the resident set is; ``own_freed`` is what those tables had at most and gave up
+    again. ``need`` is what the loader usually has in use at a time (three
     quarters of the readings are below), above the start. ``slack`` is pymalloc's empty space and
     ``free`` what malloc had free, both before anything was let go. ``opened`` is what was allocated
     before the first unit (imports apart) and still there when the last one ended, in Python blocks;
@@ -207,6 +209,7 @@ class Evidence:
     followers: tuple[Follower, ...]
     collector: Collector
     spike: Spike | None
+    own_freed: int
     releases: tuple[ReleaseCall, ...]
     known: tuple[KnownCode, ...]
     packages: tuple[str, ...]

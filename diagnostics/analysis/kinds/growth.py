@@ -72,16 +72,24 @@ def growth_of(readings: Sequence[Reading], clock: UnitClock) -> Growth | None:
     """The growth of a quantity read at ``readings``, in order of time; None without any."""
     if not readings:
         return None
-    start, warm, end = readings[0][1], _at(readings, clock.warm_ns), _at_the_end(readings, clock)
+    start, warm, end = (
+        readings[0][1],
+        value_at(readings, clock.warm_ns),
+        _at_the_end(readings, clock),
+    )
     # Where readings are far apart, these three stand for those that nobody took.
-    known = [*readings, (clock.warm_ns, warm), (clock.middle_ns, _at(readings, clock.middle_ns))]
+    known = [
+        *readings,
+        (clock.warm_ns, warm),
+        (clock.middle_ns, value_at(readings, clock.middle_ns)),
+    ]
     while_units = [
         (clock.ended(t_ns), value) for t_ns, value in known if clock.warm_ns <= t_ns < clock.last_ns
     ]
     while_units = [*sorted(while_units), (len(clock.ends), end)]
     middle = clock.ended(clock.middle_ns)
     return Growth(
-        open=_at(readings, clock.first_ns) - start,
+        open=value_at(readings, clock.first_ns) - start,
         warm=warm - start,
         end=end - start,
         highest=max(value for _, value in readings) - start,
@@ -106,7 +114,7 @@ def upper_quartile(values: Sequence[int]) -> int | None:
     return sorted(values)[len(values) * 3 // 4] if values else None
 
 
-def _at(readings: Sequence[Reading], t_ns: int) -> int:
+def value_at(readings: Sequence[Reading], t_ns: int) -> int:
     """The value at a moment: on the line between the readings around it. Before the first reading
     it is the first, after the last the last."""
     place = bisect_right(readings, t_ns, key=lambda reading: reading[0])
@@ -120,4 +128,4 @@ def _at_the_end(readings: Sequence[Reading], clock: UnitClock) -> int:
     """The value when the last unit ended. What was there before, and is gone at the next reading,
     went with the document."""
     place = bisect_right(readings, clock.last_ns, key=lambda reading: reading[0])
-    return max(readings[max(0, place - 1)][1], _at(readings, clock.last_ns))
+    return max(readings[max(0, place - 1)][1], value_at(readings, clock.last_ns))

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from diagnostics.analysis.kinds.evidence import Growth, Left, Settled
 from diagnostics.analysis.kinds.growth import Reading, UnitClock, growth_of, upper_quartile
+from diagnostics.analysis.kinds.own_tables import OwnTables
 from diagnostics.analysis.ledger import empty_in_arenas
 from diagnostics.analysis.settlement import freed_python, gave_back
 from diagnostics.recording.model import (
@@ -28,10 +29,12 @@ def rss_growth(
     units: Iterable[UnitRow],
     peaks: Sequence[UnitPeak],
     clock: UnitClock,
+    own: OwnTables,
 ) -> Growth | None:
-    """The resident set at each tick and each unit's end; its highest also in between."""
+    """The resident set at each tick and each unit's end; its highest also in between. The engine's
+    tables are set aside, in ``peaks`` already."""
     ends = {unit.index: unit.end_ns for unit in units if unit.end_ns is not None}
-    readings = [(sample.t_ns, sample.rss) for sample in samples]
+    readings = own.without((sample.t_ns, sample.rss) for sample in samples)
     readings += [(ends[peak.index], peak.rss_end) for peak in peaks if peak.index in ends]
     readings.sort()
     growth = growth_of(readings, clock)
@@ -41,12 +44,13 @@ def rss_growth(
     return replace(growth, highest=max(growth.highest, highest))
 
 
-def native_readings(ledger: Iterable[LedgerReading]) -> list[Reading]:
-    """Native memory in use: malloc's, without the large blocks that Python takes from it, and what
-    is anonymous and neither malloc's nor pymalloc's. Empty where malloc cannot be asked."""
-    return [
+def native_readings(ledger: Iterable[LedgerReading], own: OwnTables) -> list[Reading]:
+    """Native memory in use: malloc's, without the large blocks that Python takes from it and
+    without the engine's tables, and what is anonymous and neither malloc's nor pymalloc's. Empty
+    where malloc cannot be asked."""
+    return own.without(
         (row.t_ns, _native(row, row.native_used)) for row in ledger if row.native_used is not None
-    ]
+    )
 
 
 def without_steps(readings: Sequence[Reading], spans: Sequence[Span]) -> list[Reading]:
@@ -85,7 +89,7 @@ def before_settlement(
     return [row for row in ledger if not steps or row.t_ns <= steps[0].t_ns]
 
 
-def usual_need(ledger: Sequence[LedgerReading], clock: UnitClock) -> int | None:
+def usual_need(ledger: Sequence[LedgerReading], clock: UnitClock, own: OwnTables) -> int | None:
     """What is usually in use at a time while units go on, above the start; None without a ledger.
 
     Python's blocks and native ones; three quarters of the readings are not above it.
@@ -93,7 +97,9 @@ def usual_need(ledger: Sequence[LedgerReading], clock: UnitClock) -> int | None:
     known = [row for row in ledger if row.python is not None and row.native_used is not None]
     if not known:
         return None
-    used = [(row.t_ns, (row.python or 0) + _native(row, row.native_used or 0)) for row in known]
+    used = own.without(
+        (row.t_ns, (row.python or 0) + _native(row, row.native_used or 0)) for row in known
+    )
     start = used[0][1]
     return upper_quartile(
         [value - start for t_ns, value in used if clock.first_ns <= t_ns <= clock.last_ns]
@@ -101,9 +107,13 @@ def usual_need(ledger: Sequence[LedgerReading], clock: UnitClock) -> int | None:
 
 
 def settled(
-    steps: Sequence[SettlementStep], rss_start: int | None, python_start: int | None
+    steps: Sequence[SettlementStep],
+    rss_start: int | None,
+    python_start: int | None,
+    own: OwnTables,
 ) -> Settled | None:
-    """What letting go gave back, in the steps of one settlement; None where there was none."""
+    """What letting go gave back, in the steps of one settlement; None where there was none. What
+    was left is without the engine's tables."""
     if not steps:
         return None
     by_name = {step.step: step for step in steps}
@@ -117,7 +127,7 @@ def settled(
         objects=collection.objects if collection else 0,
         uncollectable=collection.uncollectable if collection else 0,
         trim_rss=_rss_given(trim) if trim else None,
-        left_rss=end.rss_after - (rss_start if rss_start is not None else end.rss_after),
+        left_rss=end.rss_after - own.at(end.t_ns) - rss_start if rss_start is not None else 0,
         left_python=None
         if end.python_after is None or python_start is None
         else end.python_after - python_start,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from diagnostics.analysis.format import counted, format_bytes
 from diagnostics.analysis.kinds.evidence import Evidence
-from diagnostics.analysis.kinds.finding import CAPTURE, COLLECT, SETTLE, Finding, silent
+from diagnostics.analysis.kinds.finding import CAPTURE, COLLECT, SETTLE, Finding, Rerun, silent
 from diagnostics.analysis.kinds.holding import NO_REFERRER, share
 from diagnostics.analysis.kinds.measures import (
     FLOOR_TOTAL,
@@ -24,6 +24,7 @@ _LARGE_TOOTH = 50_000_000
 _FREED_SHARE = 0.25  # of what the process took at most
 _REUSED = 0.8  # of what the loader usually needs: so much free memory is for the next unit
 _TRIMMED_REUSED = 0.5
+_WITH_SNAPSHOTS = 0.4  # does not stand: freed memory may be all the observer's
 _FAR_ABOVE = 3.0  # times the live bytes in them: arenas that are nearly empty
 
 
@@ -108,23 +109,36 @@ _WITH_COLLECTION = "With a full collection after each unit as much stays alive."
 def freed_and_returnable(evidence: Evidence) -> Finding:
     """Kind 8: malloc keeps what was freed, and malloc_trim gives it back."""
     settled = evidence.settled
-    trimmed = settled.trim_rss if settled is not None else None
+    if settled is None or settled.trim_rss is None:
+        return silent(8)
+    trimmed = settled.trim_rss - evidence.own_freed
     need = evidence.need or 0
     least = max(FREED_FLOOR, _FREED_SHARE * evidence.base, _TRIMMED_REUSED * need)
-    if trimmed is None or trimmed < least:
+    if trimmed < least:
         return silent(8)
     over = after_release(evidence)
     score = 0.9 if trimmed >= _HALF * over else 0.55
+    lines = [
+        f"malloc_trim gave back {format_bytes(trimmed)} of the {format_bytes(over)} that the"
+        " process still held over its start when all was released and collected"
+    ]
+    if evidence.engine == "exact":
+        score = _WITH_SNAPSHOTS
+        lines.append("the snapshots of the exact engine had a part of it that nobody counts")
     return Finding(
         8,
         score,
         trimmed,
-        (
-            f"malloc_trim gave back {format_bytes(trimmed)} of the {format_bytes(over)} that the"
-            " process still held over its start when all was released and collected",
-        ),
+        tuple(lines),
         "The process is as large after malloc_trim as before.",
+        _WITHOUT_SNAPSHOTS if evidence.engine == "exact" else None,
     )
+
+
+_WITHOUT_SNAPSHOTS = Rerun(
+    "A run with the sampled engine, which takes no snapshots, shows what the loader freed itself.",
+    {"engine": "sampled"},
+)
 
 
 def freed_and_pinned(evidence: Evidence) -> Finding:
