@@ -24,6 +24,7 @@ _LEAK_SHARE = 0.1  # of its peak: what a unit of a triangle leaves at least …
 _LEAK_PEAKS = 10  # … or all of them together leave as much as this many units need
 _UNTOUCHED = 0.9  # what is left of what a unit kept, if it was not freed since
 _GIVEN_BACK = 0.5  # a spike ends below this part of its peak
+_CRUMB = 0.01  # of a spike: less need not be told of what it kept
 _RARE = 0.05  # of the units: so many may be exceptions
 _STEADY = 0.25  # by how much the width of a band may vary
 _DENSE = 0.8  # of the units in a band: so many hold their memory
@@ -146,7 +147,8 @@ def _newest_and_strays(ended: Sequence[EndedUnit]) -> tuple[list[EndedUnit], lis
 
 
 def _with_spike(base: Shape, ended: Sequence[EndedUnit]) -> Shape:
-    """The shape with the unit that needed far more than the others and gave it back, if any."""
+    """The shape with the unit that needed far more than the others and gave it back, or most of
+    it, if any."""
     usual = median(unit.peak for unit in ended)
     least = max(STANDS_OUT * usual, WORTH_NAMING_BYTES)
     spikes = [u for u in ended if u.peak >= least and u.left < _GIVEN_BACK * u.peak]
@@ -155,7 +157,10 @@ def _with_spike(base: Shape, ended: Sequence[EndedUnit]) -> Shape:
     highest = max(spikes, key=lambda unit: unit.peak)
     name, size = sentence_case(highest.row.label), format_bytes(highest.peak)
     alone = " alone" if len(spikes) == 1 else ""
-    sentence = f"{name}{alone} took {size} and gave it back"
+    given = "gave it back"
+    if highest.left >= max(FLOOR_BYTES, _CRUMB * highest.peak):
+        given = f"gave back all but {format_bytes(highest.left)}"
+    sentence = f"{name}{alone} took {size} and {given}"
     if len(spikes) > 1:
         sentence += f"; {counted(len(spikes) - 1, highest.row.kind)} more did the like"
     if base.kind != "diagonal":

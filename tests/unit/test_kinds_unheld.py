@@ -7,6 +7,7 @@ from births import MB, leak
 from kinds_runs import Holder, Link, Run, write
 
 from diagnostics.analysis.kinds import judge
+from diagnostics.analysis.shape import shape_of
 from diagnostics.recording.model import Frame
 from diagnostics.recording.reader import RecordingReader
 
@@ -309,6 +310,24 @@ def test_one_page_that_needs_far_more(verdict):
     assert found.main.number == 14
     assert found.main.bytes == 90 * MB
     assert "page 13" in found.main.evidence[0]
+
+
+def test_what_a_page_kept_and_what_it_gave_back_are_told_alike(tmp_path):
+    # given page 13 with 90 MB of Python memory, 3 MB of which stay, and 20 MB free since then
+    run = Run(
+        python=lambda page: {13: 3 * MB} if page >= 13 else {},
+        during=lambda page: 90 * MB if page == 13 else 2 * MB,
+        peak=lambda page: 95 * MB if page == 13 else 2 * MB,
+        free=lambda page: 20 * MB if page >= 13 else 0,
+    )
+    with RecordingReader(write(tmp_path / "run.p87", run)) as reader:
+        [told, *_] = judge(reader).main.evidence
+        shape = shape_of(reader)
+    assert shape.sentence.endswith("Page 13 alone took 90.0 MB and gave back all but 3.0 MB")
+    assert told.endswith(
+        "3.0 MB of its Python memory stayed, and the process had 23.0 MB more when it ended than"
+        " when it began"
+    )
 
 
 def test_the_peak_of_a_page_is_without_the_engine_s_tables(verdict):

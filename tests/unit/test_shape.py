@@ -91,7 +91,7 @@ def test_a_spike_in_a_leak_is_named_too(shape_of_run):
     assert (shape.kind, shape.spike_unit) == ("triangle", 87)
     assert shape.sentence == (
         "Each page leaves 2.0 MB behind; nothing left before page 128 has been freed. "
-        "Page 87 alone took 141 MB and gave it back"
+        "Page 87 alone took 141 MB and gave back all but 2.0 MB"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diagnostics.analysis.format import format_bytes, format_share
-from diagnostics.analysis.kinds.evidence import Evidence
+from diagnostics.analysis.kinds.evidence import Evidence, Spike
 from diagnostics.analysis.kinds.finding import CHILD, STREAM, Finding, silent
 from diagnostics.analysis.kinds.holding import RESULT, in_words, largest
 from diagnostics.analysis.kinds.libraries import libraries
@@ -45,12 +45,25 @@ def one_unit_peak(evidence: Evidence) -> Finding:
         spike.bytes,
         (
             f"{spike.label} took {format_bytes(spike.bytes)} above where it began"
-            f" ({spike.method}), the median of the others is {format_bytes(spike.usual)}; it kept"
-            f" {format_bytes(max(0, spike.kept))}",
+            f" ({spike.method}), the median of the others is {format_bytes(spike.usual)};"
+            f" {_kept(spike, evidence)}",
         ),
         f"{spike.label} needs as much as its neighbours when it is loaded alone.",
         CHILD,
     )
+
+
+def _kept(spike: Spike, evidence: Evidence) -> str:
+    """What a spike left: of Python's memory, as the birth units tell it, where they know it. What
+    the resident set stays above that is in the allocators."""
+    python = evidence.retained.spike if evidence.retained else None
+    size = format_bytes(max(0, spike.kept))
+    if python is None or python.label != spike.label:
+        return f"the process kept {size}"
+    of_python = f"{format_bytes(python.kept)} of its Python memory stayed"
+    if spike is python or spike.kept <= python.kept:
+        return of_python
+    return f"{of_python}, and the process had {size} more when it ended than when it began"
 
 
 def whole_document(evidence: Evidence) -> Finding:
