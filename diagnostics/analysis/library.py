@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from diagnostics.analysis.peak import highest_rss
 from diagnostics.analysis.summary import recording_bytes
 from diagnostics.errors import Page87Error
 from diagnostics.recording.model import OutcomeState
@@ -78,7 +79,6 @@ def _describe(reader: RecordingReader, size: int, changed_at: str) -> LibraryEnt
     document = meta.get("document")
     outcome = reader.outcome()
     units = reader.units()
-    peaks = [peak.rss_peak for peak in reader.unit_peaks()]
     return LibraryEntry(
         path=reader.path,
         name=_text(meta, "name") or reader.path.stem,
@@ -90,7 +90,7 @@ def _describe(reader: RecordingReader, size: int, changed_at: str) -> LibraryEnt
         unit_kind=units[0].kind if units else "",
         state=outcome.state,
         reason=outcome.reason,
-        peak_bytes=max([*(sample.rss for sample in reader.process()), *peaks], default=None),
+        peak_bytes=highest_rss(reader),
     )
 
 

@@ -5,7 +5,7 @@ Standard library only, so that a run on the command line ends without waiting fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from diagnostics.analysis.explanation import explain, explanation_json
 from diagnostics.analysis.gc_account import GcAccount
 from diagnostics.analysis.heap_changes import site_changes
 from diagnostics.analysis.object_types import type_growth
+from diagnostics.analysis.peak import highest_rss
 from diagnostics.analysis.retention import Births
 from diagnostics.analysis.shape import shape_of_births
 from diagnostics.analysis.summary_model import (
@@ -60,7 +61,7 @@ def summarise(reader: RecordingReader) -> Summary:
     figures = unit_figures(births.units.in_order(), peaks, outcome.t_ns)
     at_peak, at_end = _heap_at_peak_and_end(reader)
     sites = reader.sites()
-    process = _process(reader, figures, totals)
+    process = _process(reader, totals)
     return Summary(
         recording=RecordingInfo(
             path=str(reader.path),
@@ -157,17 +158,14 @@ def _units(figures: list[UnitFigures], meta: Mapping[str, Any]) -> UnitsInfo:
     )
 
 
-def _process(
-    reader: RecordingReader, figures: Iterable[UnitFigures], totals: list[HeapTotal]
-) -> ProcessInfo:
+def _process(reader: RecordingReader, totals: list[HeapTotal]) -> ProcessInfo:
     samples = reader.process()
     first, last = (samples[0], samples[-1]) if samples else (None, None)
-    peaks = [unit.rss_peak_bytes for unit in figures if unit.rss_peak_bytes is not None]
     uss = [sample.uss for sample in samples if sample.uss is not None]
     pss = [sample.pss for sample in samples if sample.pss is not None]
     return ProcessInfo(
         rss_start_bytes=first.rss if first else None,
-        rss_peak_bytes=max([*(sample.rss for sample in samples), *peaks], default=None),
+        rss_peak_bytes=highest_rss(reader),
         rss_end_bytes=last.rss if last else None,
         uss_peak_bytes=max(uss, default=None),
         uss_end_bytes=uss[-1] if uss else None,

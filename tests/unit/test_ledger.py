@@ -13,9 +13,11 @@ from diagnostics.analysis.ledger import (
     line_of,
     parts,
 )
+from diagnostics.analysis.library import list_recordings
+from diagnostics.analysis.summary import summarise
 from diagnostics.figures.ledger import ledger
 from diagnostics.probes.cgroup import GroupMemory, own_group
-from diagnostics.recording.model import HeapTotal, LedgerReading
+from diagnostics.recording.model import HeapTotal, LedgerReading, Outcome, ProcessSample
 from diagnostics.recording.reader import RecordingReader
 from diagnostics.recording.writer import RecordingWriter
 
@@ -43,6 +45,24 @@ READING = LedgerReading(
 
 def in_mb(row):
     return {name: size / MB for name, size in row.known().items()}
+
+
+def test_a_peak_that_only_the_ledger_saw_is_the_peak_of_the_run(tmp_path):
+    # given ticks at 60 MB, between which the ledger read 100 MB
+    writer = RecordingWriter(tmp_path / "run.p87", {})
+    for t_ns in (0, 2 * S):
+        writer.put_process(ProcessSample(t_ns, 60 * MB, None, None, 0, 0, 1, 0))
+    writer.put_ledger(READING)
+    writer.put_outcome(Outcome("finished", "", 3 * S, 0))
+    writer.close()
+
+    with RecordingReader(tmp_path / "run.p87") as reader:
+        found = summarise(reader)
+    assert found.explanation.at_peak.rss == 100 * MB
+    assert found.process.rss_peak_bytes == 100 * MB
+    assert found.explanation.judgement.base == 40 * MB
+    [entry] = list_recordings(tmp_path)
+    assert entry.peak_bytes == 100 * MB
 
 
 def test_a_reading_is_split_into_parts_that_add_up():

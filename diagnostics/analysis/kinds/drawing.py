@@ -59,7 +59,7 @@ def draw_evidence(reader: RecordingReader, births: Births | None = None) -> Evid
     spans = import_spans(reader, stacks, births.units.rows)
     native = without_steps(native_readings(whole_ledger, own), spans)
     native_then = [reading for reading in native if not steps or reading[0] <= steps[0].t_ns]
-    rss = rss_growth(samples, units, peaks, clock, own)
+    rss = rss_growth(samples, units, peaks, whole_ledger, clock, own)
     python = growth_of(heap, clock)
     children = growth_of(column(ledger, "children"), clock)
     capture = best_capture(reader)

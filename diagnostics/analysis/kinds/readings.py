@@ -28,11 +28,12 @@ def rss_growth(
     samples: Iterable[ProcessSample],
     units: Iterable[UnitRow],
     peaks: Sequence[UnitPeak],
+    ledger: Iterable[LedgerReading],
     clock: UnitClock,
     own: OwnTables,
 ) -> Growth | None:
-    """The resident set at each tick and each unit's end; its highest also in between. The engine's
-    tables are set aside, in ``peaks`` already."""
+    """The resident set at each tick and each unit's end; its highest also in between, and where
+    only the ledger saw it. The engine's tables are set aside, in ``peaks`` already."""
     ends = {unit.index: unit.end_ns for unit in units if unit.end_ns is not None}
     readings = own.without((sample.t_ns, sample.rss) for sample in samples)
     readings += [(ends[peak.index], peak.rss_end) for peak in peaks if peak.index in ends]
@@ -40,7 +41,9 @@ def rss_growth(
     growth = growth_of(readings, clock)
     if growth is None:
         return None
-    highest = max((peak.rss_peak for peak in peaks), default=0) - readings[0][1]
+    between = [peak.rss_peak for peak in peaks]
+    between += [rss for _, rss in own.without((row.t_ns, row.rss) for row in ledger)]
+    highest = max(between, default=0) - readings[0][1]
     return replace(growth, highest=max(growth.highest, highest))
 
 
