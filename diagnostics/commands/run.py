@@ -47,7 +47,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="MODULE:FUNCTION",
-        help="a function for the line profile (repeatable)",
+        help="a function for the line profile; script.py:function for a script (repeatable)",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the recording to write")
     parser.add_argument("--force", action="store_true", help="replace FILE if it is a recording")

@@ -24,6 +24,7 @@ from urllib.parse import quote
 
 from diagnostics.errors import Page87Error, UsageError
 from diagnostics.launch.plan import RunPlan
+from diagnostics.probes.targets import parse
 
 _VARIABLE = "PAGE87_APP"
 _FIRST_PORT = 8787
@@ -72,7 +73,7 @@ class AppSettings:
                 f"Open the app with: page87 app --loader {plan.loader}",
             )
         for function in plan.measures.lines:
-            if not self._may_import(function.partition(":")[0]):
+            if not self._may_import(parse(function).module):
                 raise UsageError(
                     f"{function} is not profiled: to reach it its module is imported, and that"
                     " runs code which was not named when the app was opened.",

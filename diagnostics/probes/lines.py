@@ -19,11 +19,11 @@ _WRITE_EVERY_NS = 1_000_000_000
 class LineProbe(BaseProbe):
     """What each line of the named functions adds to the resident set.
 
-    ``functions``: "module:function" or "module:Class.method"; plain functions, generators and
-    coroutines, in any thread. While the recording runs they are replaced by a profiled twin in
-    every module that knows them by a name; references kept elsewhere (a table of callbacks, a
-    partial) still lead to the original and are not seen. ``start`` raises ``UsageError`` for a
-    function that cannot be found or followed.
+    ``functions``: "module:function" or "module:Class.method", or a file in the module's place;
+    plain functions, generators and coroutines, in any thread. While the recording runs they are
+    replaced by a profiled twin in every module that knows them by a name; references kept elsewhere
+    (a table of callbacks, a partial) still lead to the original and are not seen. ``start`` raises
+    ``UsageError`` for a function that cannot be found or followed.
 
     Functions of a running script (``script_names``) are replaced as the script defines them.
     """
@@ -48,14 +48,14 @@ class LineProbe(BaseProbe):
         script = running_script()
         scripted = script.module_names if script is not None else ()
         # All are found before any is replaced: a name that is wrong leaves everything as it was.
-        for target in [find(name) for name in self._names if name.module not in scripted]:
+        of_script = [name for name in self._names if {name.module, name.stem} & {*scripted}]
+        for target in [find(name) for name in self._names if name not in of_script]:
             self._profile(target)
         if script is not None:
-            for name in self._names:
-                if name.module in scripted:
-                    first = name.path[0]
-                    script.hooks[first] = self._hook(name, script.hooks.get(first))
-                    self._awaited.add(name.text)
+            for name in of_script:
+                first = name.path[0]
+                script.hooks[first] = self._hook(name, script.hooks.get(first))
+                self._awaited.add(name.text)
         self._describe()
 
     def tick(self, writer: RecordingWriter, t_ns: int) -> None:

@@ -1,4 +1,5 @@
-"""Functions that a user names as ``module:function`` or ``module:Class.method``."""
+"""Functions that a user names as ``module:function`` or ``module:Class.method``; the module may be
+written as its file, ``ingest.py:load``."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import PurePath
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -17,11 +19,16 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A function's name in parts: its module, the classes around it, its own name."""
+    """A function's name in parts: its module, the classes around it, its own name.
+
+    ``stem`` is the last part of the module's name where it was written as a file, "" otherwise: a
+    script may lie in a folder that is no package.
+    """
 
     text: str
     module: str
     path: tuple[str, ...]
+    stem: str = ""
 
 
 def parse(text: str) -> Name:
@@ -31,9 +38,15 @@ def parse(text: str) -> Name:
     if not colon or not module or not all(part.isidentifier() for part in parts):
         raise UsageError(
             f"{text!r} does not name a function.",
-            "Write module:function or module:Class.method.",
+            "Write module:function, script.py:function or module:Class.method.",
         )
-    return Name(text, module, parts)
+    if not module.endswith(".py"):
+        return Name(text, module, parts)
+    file = PurePath(module).with_suffix("")
+    # A path from elsewhere is no package's: then the file's own folder must be on the path.
+    packaged = all(part.isidentifier() for part in file.parts)
+    dotted = ".".join(file.parts) if packaged else file.name
+    return Name(text, dotted, parts, file.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -454,8 +454,11 @@ def test_a_line_profile_imports_nothing_that_was_not_named(recording, text):
     check(settings, "pdfminer.converter:PDFLayoutAnalyzer.render_char")  # installed
     check(settings, "json:loads")  # the standard library
     check(settings, "mine:helper")
+    check(settings, "mine.py:helper")
     with pytest.raises(UsageError, match="deploy:main is not profiled"):
         check(settings, "deploy:main")
+    with pytest.raises(UsageError, match=r"deploy\.py:main is not profiled"):
+        check(settings, "deploy.py:main")
     with pytest.raises(UsageError, match=r"mine\.other:main is not profiled"):
         check(settings, "mine.other:main")
 

@@ -16,7 +16,7 @@ from diagnostics.errors import UsageError
 from diagnostics.probes.base import Session
 from diagnostics.probes.lines import LineProbe
 from diagnostics.probes.script_names import script_namespace
-from diagnostics.probes.targets import swap_everywhere
+from diagnostics.probes.targets import find, parse, swap_everywhere
 
 MB = 1024 * 1024
 
@@ -411,6 +411,26 @@ def test_lines_are_written_now_and_then_while_the_run_goes_on(ingest):
 
 
 @pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        ("ingest:load", "ingest"),
+        ("ingest.py:load", "ingest"),
+        ("mypackage/ingest.py:load", "mypackage.ingest"),
+        ("./ingest.py:load", "ingest"),
+        ("../app/ingest.py:load", "ingest"),
+        ("/srv/app/ingest.py:load", "ingest"),
+    ],
+)
+def test_a_function_may_be_named_by_its_file(text, module):
+    name = parse(text)
+    assert (name.text, name.module, name.path) == (text, module, ("load",))
+
+
+def test_a_file_is_profiled_as_its_module(ingest):
+    assert find(parse("ingest.py:load")).code is ingest.load.__code__
+
+
+@pytest.mark.parametrize(
     ("name", "says"),
     [
         ("ingest", "does not name a function"),
@@ -490,6 +510,19 @@ def test_functions_of_a_script_are_profiled_from_their_first_call(mapping, tmp_p
     assert any("a int is not a Python function" in message for message in messages)
     assert "the script never defined __main__:missing" in messages
     assert len(messages) == 2
+
+
+@pytest.mark.parametrize("name", ["load_all.py:main", "jobs/nightly-run/load_all.py:main"])
+def test_a_function_of_a_script_is_found_by_the_script_s_file(mapping, tmp_path, name):
+    path = tmp_path / "load_all.py"
+    path.write_text(SCRIPT)
+    module = types.ModuleType("__main__")
+    with (
+        script_namespace(module.__dict__, "load_all") as namespace,
+        profiled(name) as table,
+    ):
+        exec(compile(SCRIPT, str(path), "exec"), module.__dict__, namespace)
+    assert table.line("script main", name).hits == 1
 
 
 def test_cffi_modules_are_passed_over():
