@@ -56,6 +56,7 @@ def summary_text(summary: Summary, *, details: bool = False) -> str:
         _peaks(summary) if everything else (),
         _failures(summary),
         _fitted(_sites(summary)) if everything else (),
+        _fitted(_line_profile(summary)) if details or summary.lines else (),
         _fitted(_ledger(explanation)) if details else (),
         _fitted(_settlement(explanation)) if details else (),
         _fitted(_problems(summary)),
@@ -195,6 +196,29 @@ def _site_list(title: str, sites: list[SiteInfo]) -> Iterator[str]:
 
 def _places(sites: list[SiteInfo]) -> list[tuple[str, int]]:
     return [(site.file, site.line) for site in sites[:_SHOWN_SITES]]
+
+
+def _line_profile(summary: Summary) -> Iterator[str]:
+    """The lines of the functions that were named which added most, or how to get a line profile."""
+    ran = [line for line in summary.lines if line.hits is not None]
+    if not ran:
+        yield f"Line profile      {_no_profile(summary)}"
+        return
+    yield "Line profile: what lines added to the process's memory, over all their runs"
+    ran.sort(key=lambda line: -(line.increment_bytes or 0))
+    for line in ran[:_SHOWN_SITES]:
+        size = format_bytes(line.increment_bytes or 0, signed=True)
+        where = site_label(line.file, line.line, line.function.rpartition(":")[2])
+        yield f"  {size:>10}  {where} ({counted(line.hits or 0, 'run')})"
+
+
+def _no_profile(summary: Summary) -> str:
+    if summary.lines:
+        return "the functions that were named never ran"
+    probe = next((probe for probe in summary.probes if probe.name == "lines"), None)
+    if probe is not None and probe.state != "on":
+        return f"none: {probe.detail}"
+    return "none; page87 run --lines script.py:function follows a function line by line"
 
 
 def _problems(summary: Summary) -> Iterator[str]:

@@ -32,8 +32,8 @@ def draw(_: Watch) -> None:
     if table.empty:
         st.info(
             "This run has no line profile. Name the functions that you suspect: in the field"
-            " *Functions for the line profile* on the Record page, as `--lines module:function`"
-            " on the command line, or as `record(lines=[...])`."
+            " *Functions for the line profile* on the Record page, as `--lines script.py:function`"
+            " or `--lines module:function` on the command line, or as `record(lines=[...])`."
         )
         return
     st.write(

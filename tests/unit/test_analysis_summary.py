@@ -358,6 +358,20 @@ def test_what_is_printed_is_what_the_contract_says(tmp_path, run, filled):
     assert conforms(explained, ExplanationInfo)
 
 
+def test_the_line_profile_in_the_terminal(summary):
+    assert (
+        "Line profile: what lines added to the process's memory, over all their runs\n"
+        "     +5.0 MB  app/ingest.py:14 in read (3 runs)\n"
+    ) in summary_text(summary)
+
+
+def test_a_recording_without_a_line_profile_says_how_to_get_one(tmp_path):
+    summary = summary_of(tmp_path, LEAK)
+    assert "Line profile" not in summary_text(summary)
+    said = " ".join(summary_text(summary, details=True).split())
+    assert "Line profile none; page87 run --lines script.py:function follows a function" in said
+
+
 def test_a_leak_in_the_terminal(tmp_path):
     text = summary_text(summary_of(tmp_path, LEAK))
 

@@ -67,6 +67,13 @@ def test_the_json_contract_is_what_the_code_prints():
     assert sorted(documented) == sorted(["format", *keys(Summary), *keys(ExplanationInfo)])
 
 
+def test_the_names_of_the_probes_are_those_in_the_contract():
+    [row] = re.findall(r"^\| `probes\[\]\.name` \|(.*)\|$", doc("json.md"), re.MULTILINE)
+    sources = "".join(path.read_text() for path in (ROOT / "diagnostics/probes").glob("*.py"))
+    names = set(re.findall(r'^    name = "(\w+)"$', sources, re.MULTILINE))
+    assert set(re.findall(r"`(\w+)`", row)) == names | {"recorder"}
+
+
 def test_every_key_of_the_list_is_documented():
     names = {field.name for field in dataclasses.fields(LibraryEntry)}
     text = doc("json.md").partition("`page87 list --json`")[2]
