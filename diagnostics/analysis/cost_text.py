@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from diagnostics.analysis.format import format_bytes, format_seconds
-from diagnostics.analysis.summary_model import CostInfo
+from collections.abc import Iterable
+
+from diagnostics.analysis.format import counted, format_bytes, format_seconds
+from diagnostics.analysis.summary_model import CostInfo, ProbeInfo
 
 
 def cost_in_words(cost: CostInfo) -> str:
@@ -14,3 +16,40 @@ def cost_in_words(cost: CostInfo) -> str:
     if cost.engine == "exact":
         parts += ", beside the time that tracing takes at each block and the memory of snapshots"
     return parts
+
+
+def losses(probes: Iterable[ProbeInfo], cost: CostInfo) -> list[str]:
+    """What was lost, why, and what that means: a sentence for each probe that lost something."""
+    each = f" of up to {format_bytes(cost.sampling_bytes)} each" if cost.sampling_bytes else ""
+    return [
+        _LOST.get(probe.name, _OTHERS).format(
+            count=counted(probe.dropped, _NOUNS.get(probe.name, "measurement")),
+            probe=probe.name,
+            each=each,
+        )
+        for probe in probes
+        if probe.dropped
+    ]
+
+
+_NOUNS = {"heap": "pick", "gc": "collection", "mappings": "mapping", "recorder": "reading"}
+_LOST = {
+    "heap": (
+        "{count} of the heap engine{each}: blocks that were allocated where no stack can be read"
+        " (without the GIL), or when its tables were full. What is told of live Python memory"
+        " may be too low by as much, and no line has them."
+    ),
+    "gc": (
+        "{count} of the collector: more came between two ticks than are noted down, or one was"
+        " going on when the recording began. Their pauses are in no sum."
+    ),
+    "mappings": (
+        "{count} of the process that are too large to be walked through page by page. The lens by"
+        " address shows them as a whole only."
+    ),
+    "recorder": (
+        "{count} that could not be stored; the log says why. The figures of those moments are"
+        " missing, all others are there."
+    ),
+}
+_OTHERS = "{count} of the probe {probe}. The figures of those moments are missing."

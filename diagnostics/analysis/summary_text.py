@@ -6,7 +6,7 @@ import re
 import signal
 from collections.abc import Iterable, Iterator
 
-from diagnostics.analysis.cost_text import cost_in_words
+from diagnostics.analysis.cost_text import cost_in_words, losses
 from diagnostics.analysis.explanation import Explanation
 from diagnostics.analysis.format import (
     counted,
@@ -231,12 +231,12 @@ def _problems(summary: Summary) -> Iterator[str]:
 
 def _recording(summary: Summary) -> Iterator[str]:
     cost = summary.cost
-    lost = f", {counted(cost.dropped, 'measurement')} lost" if cost.dropped else ""
     yield f"Recording         {summary.recording.path}"
     yield from _fitted(
         [
-            f"{'':18}{format_bytes(cost.recording_bytes)} on disk{lost}",
+            f"{'':18}{format_bytes(cost.recording_bytes)} on disk",
             f"Recording took    {cost_in_words(cost)}",
+            *(f"{'Lost':18}{sentence}" for sentence in losses(summary.probes, cost)),
         ]
     )
 

@@ -49,13 +49,13 @@ def worst_units(units: Sequence[UnitFigures], most: int = 10) -> pd.DataFrame:
 
 
 def probe_table(probes: Iterable[ProbeInfo]) -> pd.DataFrame:
-    """One row a probe: ``probe``, ``state``, ``CPU time``, ``dropped``, ``how``."""
+    """One row a probe: ``probe``, ``state``, ``CPU time``, ``lost``, ``how``."""
     return pd.DataFrame(
         [
             (probe.name, probe.state, format_seconds(probe.cost_s), probe.dropped, probe.detail)
             for probe in probes
         ],
-        columns=["probe", "state", "CPU time", "dropped", "how"],
+        columns=["probe", "state", "CPU time", "lost", "how"],
     )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from diagnostics.analysis.cost_text import cost_in_words
+from diagnostics.analysis.cost_text import cost_in_words, losses
 from diagnostics.analysis.format import counted, format_bytes
 from diagnostics.analysis.summary import Summary
 from diagnostics.analysis.tables import log_table, probe_table, site_table, worst_units
 from diagnostics.analysis.watch import Watch
 from diagnostics.recording.reader import RecordingReader
 from pages.common import opened, screen
+from pages.common.prose import prose
 from pages.overview import charts, numbers, verdict
 from pages.overview.summaries import summary_of
 
@@ -61,9 +62,10 @@ def _cost(summary: Summary) -> None:
         cost = summary.cost
         st.write(
             f"Recording took {cost_in_words(cost)}. The file has"
-            f" {format_bytes(cost.recording_bytes)}; {cost.dropped} measurements were"
-            f" dropped. Heap engine: {cost.engine}."
+            f" {format_bytes(cost.recording_bytes)}. Heap engine: {cost.engine}."
         )
+        for sentence in losses(summary.probes, cost):
+            st.markdown(f"- Lost: {prose(sentence)}")
         st.dataframe(probe_table(summary.probes), hide_index=True)
 
 

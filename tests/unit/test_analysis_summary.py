@@ -12,8 +12,10 @@ from births import leak
 from hand_built import INGEST_PY, MB, METHOD, OUTCOME, PAGE_PY, S, build
 from kinds_runs import Holder, Link, Run, write
 
+from diagnostics.analysis.cost_text import losses
 from diagnostics.analysis.explanation import ExplanationInfo
 from diagnostics.analysis.summary import summarise, summary_json, summary_text
+from diagnostics.analysis.summary_model import ProbeInfo
 from diagnostics.recording.model import Outcome, UnitRow
 from diagnostics.recording.reader import RecordingReader
 from diagnostics.recording.writer import RecordingWriter
@@ -186,11 +188,9 @@ def test_what_a_person_reads(summary):
     assert "30.0 MB  pdfplumber/page.py:430 in chars (300 blocks)" in text
     assert "Probe lines missing: no memory_profiler here" in text
     assert "Warning: USS is not available." in text
-    assert (
-        "on disk, 2 measurements lost\nRecording took    40.0 ms of CPU and 3.0 MB of memory, "
-        in text
-    )
+    assert "on disk\nRecording took    40.0 ms of CPU and 3.0 MB of memory, " in text
     assert "beside the time that tracing takes" in " ".join(text.split())
+    assert "Lost 2 readings that could not be stored; the log says why." in " ".join(text.split())
 
 
 @pytest.mark.parametrize(
@@ -356,6 +356,19 @@ def test_what_is_printed_is_what_the_contract_says(tmp_path, run, filled):
     assert all((found | found["verdict"])[key] for key in filled), "else this shows nothing"
     explained = {key: found[key] for key in ExplanationInfo.__annotations__}
     assert conforms(explained, ExplanationInfo)
+
+
+def test_each_loss_says_what_was_lost_and_what_it_means(summary):
+    cost = replace(summary.cost, sampling_bytes=32_768.0)
+    probes = [
+        ProbeInfo(name, "on", "", 0.0, dropped)
+        for name, dropped in (("heap", 28), ("gc", 0), ("mappings", 1), ("process", 3))
+    ]
+    heap, mappings, process = losses(probes, cost)
+    assert heap.startswith("28 picks of the heap engine of up to 32.8 kB each: blocks that")
+    assert "too low by as much" in heap
+    assert mappings.startswith("1 mapping of the process")
+    assert process.startswith("3 measurements of the probe process.")
 
 
 def test_the_line_profile_in_the_terminal(summary):
