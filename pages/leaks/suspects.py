@@ -175,14 +175,19 @@ def _choose_chain(path: Path, graph: HeldGraph, suspect: Held) -> Links | None:
 
 
 def _ladder(graph: HeldGraph, chain: Links) -> None:
-    """The chain in words, from the root down; references that are likely wrong are marked."""
+    """The chain in words, from the root down; the references to cut are marked."""
     lines = ["**Held by**, from the root down", ""]
     for step in steps(graph, chain):
         how = f"{code(step.how)} → " if step.how else ""
         note = f" · {prose(step.note)}" if step.note else ""
-        wrong = " :red-badge[likely wrong]" if step.likely_wrong else ""
+        wrong = " :red-badge[cut here]" if step.likely_wrong else ""
         lines.append(f"1. {how}**{prose(step.what)}**{note}{wrong}")
     st.markdown("\n".join(lines))
+    if any(link.likely_wrong for link in chain):
+        st.caption(
+            "What stands above the first *cut here* has a reason to live, the object has none any"
+            " more: any one of the marked references, cut, lets it go, and the first lets most go."
+        )
     if chain[0].count > 1:
         st.caption(f"{chain[0].count} objects of different units were found held in this way.")
 

@@ -130,7 +130,7 @@ def test_the_first_suspect_is_explained_by_its_stack_and_its_chain(
         timeout=PATIENCE_MS
     )
     expect(page.get_by_text("CACHE[page] = text.split()")).to_be_visible()
-    steps = page.locator("ol li").filter(has_text="likely wrong")
+    steps = page.locator("ol li").filter(has_text="cut here")
     expect(steps).to_have_text(
         [re.compile(r"\[7\].*Chunk.*one of 40"), re.compile(r"\.words.*str")]
     )
@@ -166,7 +166,7 @@ def test_a_click_shows_what_refers_to_an_object_and_a_second_one_hides_it(
     panel = page.locator(".holders .panel")
     expect(panel).to_contain_text("ingest.Chunk")
     expect(panel).to_contain_text("40 objects")
-    expect(panel).to_contain_text("The reference to it is likely wrong.")
+    expect(panel).to_contain_text("Cut the reference to it")
     box(page, 7).click()
     expect(box(page, 8)).to_contain_text(".shape")
     shoot(page, "leaks-graph")

@@ -338,7 +338,7 @@ def test_the_leaks_page_shows_stack_and_chain_of_the_first_suspect(folder):
     said = texts(app)
     assert prose("3.0 MB in 2,000 blocks (str), born in page 1") in said
     assert "- **`app/ingest.py:9 in main`**\n- `pdfplumber/page.py:412 in objects`" in said
-    assert "1. `[7]` → **Chunk** · one of 40 :red-badge[likely wrong]" in said
+    assert "1. `[7]` → **Chunk** · one of 40 :red-badge[cut here]" in said
 
 
 def write_choices(path):

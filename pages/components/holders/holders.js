@@ -42,7 +42,7 @@ class Graph {
     this.svg = shape("svg", { role: "application", "aria-roledescription": "graph" }, this.stage);
     this.svg.setAttribute("aria-description", HELP);
     const legend = element("div", "legend", this.root);
-    element("span", "key wrong", legend, "likely wrong");
+    element("span", "key wrong", legend, "cut here");
     element("span", "key", legend, "refers to");
     element("span", "hint", legend, "Click an object, or its +, to see more of what stands around it.");
     this.panel = element("aside", "panel", this.root);
@@ -189,7 +189,7 @@ class Graph {
     shape("path", { d: path, class: "line" }, group);
     shape("path", { d: `M${x2 - 7},${y2 - 4} L${x2},${y2} L${x2 - 7},${y2 + 4} Z`, class: "tip" }, group);
     const how = edge.label ? `refers to it as ${edge.label}` : "refers to it";
-    shape("title", {}, group, edge.wrong ? `${how}: this reference is likely wrong` : how);
+    shape("title", {}, group, edge.wrong ? `${how}: a reference to cut` : how);
   }
 
   isInChain(edge) {
@@ -247,7 +247,7 @@ class Graph {
   spokenName({ node, via }) {
     const parts = [node.lead, node.title, via && via.held === node.id && via.label && `held as ${via.label}`, node.note];
     if (node.id === this.graph.chain.at(-1)) parts.push("the suspect's object");
-    if (via?.wrong) parts.push("the reference to it is likely wrong");
+    if (via?.wrong) parts.push("the reference to it is one to cut");
     for (const side of Object.keys(SIDES)) {
       const hidden = hiddenOn(this.shown, node, side);
       if (hidden) parts.push(`${hidden} more ${side === "held" ? "that it refers to" : "that refer to it"}`);
@@ -276,7 +276,7 @@ class Graph {
       element("dt", "", facts, name);
       element("dd", "", facts, value);
     }
-    if (via?.wrong) element("div", "warning", about, "The reference to it is likely wrong.");
+    if (via?.wrong) element("div", "warning", about, "Cut the reference to it: its unit is over.");
     for (const side of Object.keys(SIDES)) this.addButton(about, node, side);
     const birth = element("div", "birth", this.panel);
     const stack = this.graph.stacks[node.stack];
