@@ -44,12 +44,8 @@ _BESIDE = {
 }
 
 
-def ledger(rows: Sequence[LedgerParts], *, beside: bool = False, dark: bool = False) -> go.Figure:
-    """``rows`` from ``LiveLedger``: the parts of RSS over time, stacked; their top is RSS.
-
-    ``beside`` adds lines for child processes and the control group, where they were read and are
-    not 0; they are not part of RSS.
-    """
+def ledger(rows: Sequence[LedgerParts], *, dark: bool = False) -> go.Figure:
+    """``rows`` from ``LiveLedger``: the parts of RSS over time, stacked; their top is RSS."""
     figure = framed("Where the resident memory is", "time (s)", "memory (bytes)", dark=dark)
     figure.update_yaxes(**BYTES_AXIS)
     # So many names need more room than there is beside the title.
@@ -62,11 +58,24 @@ def ledger(rows: Sequence[LedgerParts], *, beside: bool = False, dark: bool = Fa
     for name, title in PART_NAMES.items():
         if table[name].fillna(0).any():
             _add_part(figure, title, PART_COLOURS[name], table["t_s"], table[name], table["rss"])
-    if beside:
-        for name, (title, dash) in _BESIDE.items():
-            if table[name].fillna(0).any():
-                _add_line(figure, title, dash, table["t_s"], table[name])
     _add_note(figure, rows[-1].note)
+    return figure
+
+
+def memory_beside(rows: Sequence[LedgerParts], *, dark: bool = False) -> go.Figure | None:
+    """Child processes and the control group over time, where they were read and are not 0; None
+    where nothing is. A page cache of gigabytes would press the parts of RSS flat, so these have an
+    axis of their own."""
+    table = ledger_table(rows)
+    known = [name for name in _BESIDE if table[name].fillna(0).any()]
+    if not known:
+        return None
+    figure = framed("Beside this process", "time (s)", "memory (bytes)", dark=dark)
+    figure.update_yaxes(**BYTES_AXIS)
+    figure.update_layout(showlegend=True)
+    for name in known:
+        title, dash = _BESIDE[name]
+        _add_line(figure, title, dash, table["t_s"], table[name])
     return figure
 
 

@@ -12,7 +12,7 @@ from diagnostics.analysis.summary import Summary
 from diagnostics.analysis.timeline import memory_curves, unit_marks
 from diagnostics.analysis.watch import Watch
 from diagnostics.figures.drops import mark_drops
-from diagnostics.figures.ledger import ledger
+from diagnostics.figures.ledger import ledger, memory_beside
 from diagnostics.figures.settlement import settlement
 from diagnostics.figures.theme import GREY
 from diagnostics.figures.timeline import timeline
@@ -22,7 +22,7 @@ from pages.common.drops import drops_of
 from pages.common.prose import prose
 
 _NS = 1e9
-_SMALL_PX, _LEDGER_PX = 290, 380
+_SMALL_PX, _LEDGER_PX, _BESIDE_PX = 290, 380, 220
 _LEFT_PX = 64  # room for the labels of both axes of memory, so that their times stand in line
 
 
@@ -76,17 +76,26 @@ def _timeline(watch: Watch, moment_s: float | None) -> None:
 
 
 def _parts(watch: Watch, live: LiveLedger, moment_s: float | None) -> None:
-    figure = ledger(live.rows(), beside=True, dark=screen.is_dark())
+    figure = ledger(live.rows(), dark=screen.is_dark())
     _align(figure, watch, moment_s, height=_LEDGER_PX)
     at = live.end() if moment_s is None else live.at(round(moment_s * _NS))
     line = "" if at is None else f"At {format_seconds(at.t_ns / _NS)}: {line_of(at)}"
     screen.show_figure(figure, key="ledger", alt=f"Parts of the resident memory over time. {line}")
     if line:
         st.markdown(prose(line))
+    beside = memory_beside(live.rows(), dark=screen.is_dark())
+    if beside is not None:
+        _align(beside, watch, moment_s, height=_BESIDE_PX)
+        screen.show_figure(
+            beside,
+            key="beside",
+            alt="Memory of child processes and of the control group over time; none of it is part"
+            " of this process's resident memory.",
+        )
 
 
 def _align(figure: go.Figure, watch: Watch, moment_s: float | None, *, height: int) -> None:
-    """One axis of time for both charts, and the chosen moment on both."""
+    """One axis of time for all charts over it, and the chosen moment on each."""
     figure.update_layout(height=height, margin={"l": _LEFT_PX})
     figure.update_xaxes(range=[0, max(watch.outcome.t_ns / _NS, 0.1)])
     figure.update_yaxes(automargin=False)

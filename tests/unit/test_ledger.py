@@ -15,7 +15,7 @@ from diagnostics.analysis.ledger import (
 )
 from diagnostics.analysis.library import list_recordings
 from diagnostics.analysis.summary import summarise
-from diagnostics.figures.ledger import ledger
+from diagnostics.figures.ledger import ledger, memory_beside
 from diagnostics.probes.cgroup import GroupMemory, own_group
 from diagnostics.recording.model import HeapTotal, LedgerReading, Outcome, ProcessSample
 from diagnostics.recording.reader import RecordingReader
@@ -297,7 +297,7 @@ def test_the_table_has_a_column_a_part_and_says_what_is_not_known(recording):
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_figure_stacks_the_parts_up_to_rss(recording, dark):
-    figure = ledger(fed(recording).rows(), beside=True, dark=dark)
+    figure = ledger(fed(recording).rows(), dark=dark)
 
     stacked = [trace for trace in figure.data if trace.stackgroup]
     assert [trace.name for trace in stacked][:3] == [
@@ -306,10 +306,22 @@ def test_the_figure_stacks_the_parts_up_to_rss(recording, dark):
         "native blocks in use",
     ]
     assert [sum(trace.y[i] for trace in stacked) / MB for i in range(3)] == [100, 130, 110]
-    [line] = [trace for trace in figure.data if not trace.stackgroup]
-    assert line.text[1] == "control group: anonymous 200 MB at 1.0 s, not part of RSS"
+    assert len(stacked) == len(figure.data)
     assert stacked[0].text[1] == "live Python blocks 28.0 MB at 1.0 s, 21.5 % of 130 MB"
     assert "(bytes)" in figure.layout.yaxis.title.text
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_what_stands_beside_the_process_has_an_axis_of_its_own(recording, dark):
+    figure = memory_beside(fed(recording).rows(), dark=dark)
+
+    [line] = figure.data
+    assert line.text[1] == "control group: anonymous 200 MB at 1.0 s, not part of RSS"
+    assert "(bytes)" in figure.layout.yaxis.title.text
+
+
+def test_a_process_with_nothing_beside_it_has_no_such_figure():
+    assert memory_beside([parts(READING)]) is None
 
 
 def test_the_figure_says_why_parts_are_missing():
