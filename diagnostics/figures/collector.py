@@ -9,8 +9,13 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from diagnostics.analysis.format import format_count, format_seconds
-from diagnostics.figures.theme import GENERATIONS, GREEN, RED, framed, say_empty
+from diagnostics.analysis.format import counted, format_count, format_seconds
+from diagnostics.figures.theme import GENERATIONS, GREEN, RED, framed, legend_below, say_empty
+
+_TICKS = {
+    **{1e-6: "1 µs", 1e-5: "10 µs", 1e-4: "100 µs", 1e-3: "1 ms", 1e-2: "10 ms", 1e-1: "100 ms"},
+    **{1.0: "1 s", 10.0: "10 s", 100.0: "100 s"},
+}
 
 
 def gc_pauses(
@@ -19,7 +24,8 @@ def gc_pauses(
     """``pauses`` from ``pause_table``: the longest pauses over time, by generation. ``events`` from
     ``event_table``: single collections, drawn larger, with what they found and the unit."""
     figure = framed("Pauses of the garbage collector", "time (s)", "pause (s)", dark=dark)
-    figure.update_yaxes(type="log", dtick=1, tickformat="~s", ticksuffix="s")
+    legend_below(figure)
+    figure.update_yaxes(type="log", tickvals=list(_TICKS), ticktext=list(_TICKS.values()))
     if pauses.empty:
         return say_empty(figure, "The collector has not run.")
     for generation, color in GENERATIONS.items():
@@ -42,13 +48,10 @@ def gc_pauses(
         figure.add_scatter(
             x=events["t_s"],
             y=events["pause_s"],
-            name="long, or generation 2",
+            name="over 1 ms, or generation 2",
             mode="markers",
-            marker={
-                "color": [GENERATIONS[generation] for generation in events["generation"]],
-                "size": 9,
-                "line": {"width": 1, "color": RED},
-            },
+            # Rings around the dots: one colour for all, which the legend can show.
+            marker={"color": RED, "size": 11, "symbol": "circle-open", "line": {"width": 1.5}},
             hoverinfo="text",
             text=[_hover(event) for event in events.to_dict("records")],
         )
@@ -57,20 +60,23 @@ def gc_pauses(
 
 def gc_generations(generations: pd.DataFrame, *, dark: bool = False) -> go.Figure:
     """``generations`` from ``generation_table``: objects that each generation's collections freed,
-    beside those that they could not free."""
-    figure = framed(
-        "Objects found by the garbage collector", "generation", "objects (count)", dark=dark
-    )
+    and above them those that they could not free."""
+    figure = framed("Objects found by the garbage collector", "", "objects (count)", dark=dark)
     figure.update_yaxes(rangemode="tozero", tickformat=",d")
     if not generations["count"].sum():
         return say_empty(figure, "The collector has not run.")
-    names = [f"generation {generation}" for generation in generations["generation"]]
+    names = [
+        f"generation {generation}<br>{counted(count, 'collection')}"
+        for generation, count in zip(generations["generation"], generations["count"], strict=True)
+    ]
     for column, color in (("collected", GREEN), ("uncollectable", RED)):
         figure.add_bar(
             x=names,
             y=generations[column],
             name=column,
             marker={"color": color},
+            text=[format_count(count) if count else "" for count in generations[column]],
+            textposition="auto",
             hoverinfo="text",
             hovertext=[
                 f"generation {row['generation']}<br>"
@@ -81,7 +87,7 @@ def gc_generations(generations: pd.DataFrame, *, dark: bool = False) -> go.Figur
                 for row in generations.to_dict("records")
             ],
         )
-    figure.update_layout(barmode="group")
+    figure.update_layout(barmode="stack", showlegend=True)
     return figure
 
 

@@ -19,6 +19,7 @@ from diagnostics.figures.theme import (
     PURPLE,
     RED,
     framed,
+    legend_below,
     say_empty,
 )
 
@@ -48,10 +49,7 @@ def ledger(rows: Sequence[LedgerParts], *, dark: bool = False) -> go.Figure:
     """``rows`` from ``LiveLedger``: the parts of RSS over time, stacked; their top is RSS."""
     figure = framed("Where the resident memory is", "time (s)", "memory (bytes)", dark=dark)
     figure.update_yaxes(**BYTES_AXIS)
-    # So many names need more room than there is beside the title.
-    figure.update_layout(
-        legend={"x": 0, "xanchor": "left", "y": -0.22, "yanchor": "top", "traceorder": "normal"}
-    )
+    legend_below(figure)
     if not rows:
         return say_empty(figure, "The parts of the memory were not measured.")
     table = ledger_table(rows)

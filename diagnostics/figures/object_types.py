@@ -17,6 +17,7 @@ from diagnostics.figures.theme import (
     PURPLE,
     RED,
     framed,
+    legend_below,
     say_empty,
 )
 
@@ -39,7 +40,7 @@ def types_over_units(
     since = f"at the end of {unit_kind} {marks[0].unit}" if marks and marks[0].unit else "at first"
     figure = framed(f"More objects than {since}, by type", unit_kind, "more objects", dark=dark)
     figure.update_yaxes(tickformat="~s")
-    figure.update_layout(legend={"x": 0, "xanchor": "left", "y": -0.2, "yanchor": "top"})
+    legend_below(figure)
     if not courses:
         return say_empty(figure, "No type became more.")
     for course, colour in zip(courses, _LINES, strict=False):

@@ -75,6 +75,14 @@ def framed(title: str, x_title: str, y_title: str, *, dark: bool) -> go.Figure:
     return figure
 
 
+def legend_below(figure: go.Figure, *, y: float = -0.22) -> None:
+    """For more names than there is room for beside the title in a narrow window. ``y`` is in
+    heights of the plot: a low one needs more of them for the title of its axis."""
+    figure.update_layout(
+        legend={"x": 0, "xanchor": "left", "y": y, "yanchor": "top", "traceorder": "normal"}
+    )
+
+
 def say_empty(figure: go.Figure, text: str) -> go.Figure:
     """Say in words why a figure shows nothing, without axes that would measure it."""
     figure.update_xaxes(visible=False)

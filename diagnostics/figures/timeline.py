@@ -11,7 +11,15 @@ import plotly.graph_objects as go
 from diagnostics.analysis.format import format_bytes, format_seconds
 from diagnostics.analysis.timeline import NS
 from diagnostics.analysis.units import UnitFigures, poisonous_unit
-from diagnostics.figures.theme import BYTES_AXIS, CURVES, FAINT, RED, framed, say_empty
+from diagnostics.figures.theme import (
+    BYTES_AXIS,
+    CURVES,
+    FAINT,
+    RED,
+    framed,
+    legend_below,
+    say_empty,
+)
 
 _MOST_FAILURES = 200
 
@@ -27,6 +35,7 @@ def timeline(
     ``unit_figures``: failed ones are crossed, and one whose peak stands out is named."""
     figure = framed("Memory over time", "time (s)", "memory (bytes)", dark=dark)
     figure.update_yaxes(**BYTES_AXIS)
+    legend_below(figure, y=-0.4)
     if curves.empty:
         return say_empty(figure, "No memory was measured yet.")
     highest = int(curves["bytes"].max())

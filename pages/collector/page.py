@@ -22,19 +22,24 @@ def draw(watch: Watch) -> None:
     longest = event_table(account.longest(), labels)
     dark = screen.is_dark()
 
-    cells = st.columns(4)
-    cells[0].metric("Collections", format_count(int(generations["count"].sum())))
-    cells[1].metric(
-        "Share of the run",
-        format_share(account.share(watch.outcome.t_ns)),
-        help=f"{format_seconds(account.pause_total_ns / 1e9)} in all.",
-    )
-    cells[2].metric("Longest pause", format_seconds(account.pause_max_ns / 1e9))
-    cells[3].metric(
-        "Could not be freed",
-        counted(int(generations["uncollectable"].sum()), "object"),
-        help="Objects in cycles that the collector found and could not take apart.",
-    )
+    # Beside each other as far as there is room, and never cut.
+    with st.container(horizontal=True, gap="medium"):
+        collections = format_count(int(generations["count"].sum()))
+        st.metric("Collections", collections, width="content")
+        st.metric(
+            "Share of the run",
+            format_share(account.share(watch.outcome.t_ns)),
+            help=f"{format_seconds(account.pause_total_ns / 1e9)} in all.",
+            width="content",
+        )
+        longest_pause = format_seconds(account.pause_max_ns / 1e9)
+        st.metric("Longest pause", longest_pause, width="content")
+        st.metric(
+            "Could not be freed",
+            counted(int(generations["uncollectable"].sum()), "object"),
+            help="Objects in cycles that the collector found and could not take apart.",
+            width="content",
+        )
     screen.show_figure(
         gc_pauses(pause_table(account), longest, dark=dark),
         key="pauses",

@@ -22,7 +22,7 @@ from pages.common.drops import drops_of
 from pages.common.prose import prose
 
 _NS = 1e9
-_SMALL_PX, _LEDGER_PX, _BESIDE_PX = 290, 380, 220
+_SMALL_PX, _TIMELINE_PX, _LEDGER_PX, _BESIDE_PX = 290, 360, 380, 220
 _LEFT_PX = 64  # room for the labels of both axes of memory, so that their times stand in line
 
 
@@ -66,7 +66,7 @@ def _timeline(watch: Watch, moment_s: float | None) -> None:
     units = watch.units.figures()
     figure = timeline(memory_curves(watch.series), unit_marks(units), units, dark=screen.is_dark())
     mark_drops(figure, drops_of(watch))
-    _align(figure, watch, moment_s, height=_SMALL_PX)
+    _align(figure, watch, moment_s, height=_TIMELINE_PX)
     screen.show_figure(
         figure,
         key="timeline",
@@ -105,15 +105,13 @@ def _align(figure: go.Figure, watch: Watch, moment_s: float | None, *, height: i
 
 def _settlement(summary: Summary) -> None:
     report = summary.explanation.settlement
-    left, right = st.columns([3, 2], vertical_alignment="center")
     told = sentences(report) if report is not None else []
-    with left:
-        figure = settlement(report, dark=screen.is_dark())
-        figure.update_layout(height=_SMALL_PX)
-        screen.show_figure(
-            figure,
-            key="settlement",
-            alt=f"What letting go gave back at the end of the run. {' '.join(told)}",
-        )
-    with right:
-        st.markdown("\n".join(f"- {prose(text)}" for text in told))
+    figure = settlement(report, dark=screen.is_dark())
+    figure.update_layout(height=_SMALL_PX)
+    # Over the whole width, for its labels crowd in half of a narrow window.
+    screen.show_figure(
+        figure,
+        key="settlement",
+        alt=f"What letting go gave back at the end of the run. {' '.join(told)}",
+    )
+    st.markdown("\n".join(f"- {prose(text)}" for text in told))

@@ -74,9 +74,9 @@ class Run:
     """``python`` gives what is alive at the end of a page, by birth page; 0 is what was there
     before the first. ``imported`` is the same of code and classes. The others are bytes at the end
     of a page; ``arenas`` is what arenas hold beyond live blocks, ``tables`` what the engine's own
-    tables take of malloc. ``steps`` are (name, RSS given back, Python bytes given back, objects), at
-    the end or after page ``settled_after``. Birth units are known with the ``engine`` "sampled"
-    alone; with "none" nobody counts Python memory."""
+    tables take of malloc. ``steps`` are (name, RSS given back, Python bytes given back, objects),
+    at the end or after page ``settled_after``. Birth units are known with the ``engine``
+    "sampled" alone; with "none" nobody counts Python memory."""
 
     pages: int = 20
     python: Callable[[int], Alive] = nobody

@@ -139,13 +139,27 @@ def test_pauses(light):
     traces = {trace.name: trace for trace in light["pauses"].data}
     assert list(traces["generation 0"].y) == [0.002, 0.0002, 0.0001]
     assert traces["generation 2"].text == ("generation 2, 70.0 ms at 3.5 s",)
-    longest = traces["long, or generation 2"].text
+    longest = traces["over 1 ms, or generation 2"].text
     assert longest[0] == "generation 2, 70.0 ms<br>page 2, 40 collected, 1 uncollectable"
+    axis = light["pauses"].layout.yaxis
+    labels = dict(zip(axis.tickvals, axis.ticktext, strict=True))
+    assert (labels[1e-4], labels[1e-2], labels[1]) == ("100 µs", "10 ms", "1 s")
+
+
+@pytest.mark.parametrize("name", ["timeline", "pauses"])
+def test_many_names_stand_below_the_plot_where_no_title_is(light, name):
+    legend = light[name].layout.legend
+    assert legend.y < 0
+    assert legend.yanchor == "top"
 
 
 def test_generations(light):
     collected, uncollectable = light["generations"].data
     assert (list(collected.y), list(uncollectable.y)) == ([16, 3, 40], [0, 0, 1])
+    # Stacked, a bar stands over its label also where nothing was uncollectable.
+    assert light["generations"].layout.barmode == "stack"
+    assert collected.x[0] == "generation 0<br>28 collections"
+    assert (collected.text, uncollectable.text) == (("16", "3", "40"), ("", "", "1"))
     assert "in 28 collections, 3.7 ms in all, longest 2.0 ms" in collected.hovertext[0]
 
 

@@ -500,6 +500,14 @@ def test_a_decided_verdict_has_no_rival_on_its_card(folder):
     assert "It may also be" not in texts(shown("overview", "leak.p87"))
 
 
+def test_no_chart_of_the_overview_stands_in_half_of_the_window(folder):
+    # In a narrow window the labels of the settlement's steps would run into each other.
+    write(folder / "leak.p87", LEAK)
+    app = shown("overview", "leak.p87")
+    assert len(app.get("plotly_chart")) >= 4
+    assert not any(column.get("plotly_chart") for column in app.columns)
+
+
 def write_unmeasured(path, document, command="page87 run --loader pypdf --engine none"):
     """Five pages of a document with the engine off: nobody knows what they left behind."""
     meta = {
