@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from diagnostics.probes.base import BaseProbe, Budget
-from diagnostics.probes.safe import type_name
+from diagnostics.probes.own import is_own_module
+from diagnostics.probes.safe import module_of, type_name
 from diagnostics.probes.tracked import count_by_type
 from diagnostics.probes.turns import Turn
 from diagnostics.recording.writer import RecordingWriter
@@ -47,7 +48,7 @@ class TypeProbe(BaseProbe):
         self._latest: deque[tuple[int, Mapping[str, int]]] = deque(maxlen=_MARKS)
         self.detail = (
             f"objects that the collector tracks, by type; types with fewer than {_LEAST}"
-            f" together as {OTHER!r}"
+            f" together as {OTHER!r}, the workbench's own left out"
         )
 
     def unit_ended(self, unit: int) -> None:
@@ -80,8 +81,13 @@ class TypeProbe(BaseProbe):
 
 
 def count_types(least: int = 1) -> dict[str, int]:
-    """Live objects per ``module.qualname``; types with fewer than ``least`` add up in "other"."""
+    """Live objects per ``module.qualname``; types with fewer than ``least`` add up in "other".
+
+    Objects of the workbench's own classes are left out: they come and go with its probes.
+    """
     names: Counter[str] = Counter()
     for kind, count in count_by_type():
+        if is_own_module(module_of(kind)):
+            continue
         names[type_name(kind) if count >= least else OTHER] += count
     return dict(names)

@@ -85,6 +85,11 @@ def is_standard_library(path: str) -> bool:
     return path.startswith(_STANDARD_LIBRARY) and _INSTALLED.search(path) is None
 
 
+def is_own_module(name: str) -> bool:
+    """Whether the module of that name is the workbench's. A built-in loader is the run's."""
+    return name.startswith(f"{_PACKAGE.name}.") and not name.startswith(f"{_PACKAGE.name}.loaders.")
+
+
 @lru_cache(maxsize=1)
 def _app_files() -> tuple[str, ...]:
     """The app beside the package, in a checkout; beside an installed package lie other people's."""

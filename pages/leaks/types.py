@@ -43,7 +43,8 @@ def draw(watch: Watch) -> None:
         f"Counted at the end of {kind}s, as often as the budget allows, and once at the end of the"
         " run. Counted are objects that the collector tracks: instances and containers, no strings"
         " or numbers. Nothing was collected for it, so garbage that waits for the collector counts"
-        " too. A type with fewer than 50 objects is part of *other*."
+        " too. A type with fewer than 50 objects is part of *other*. Objects of the"
+        " workbench's own classes are left out."
     )
 
 

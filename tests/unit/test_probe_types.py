@@ -20,6 +20,14 @@ class Rare:
     pass
 
 
+class Mapped:
+    __module__ = "diagnostics.probes.mappings"
+
+
+class Item:
+    __module__ = "diagnostics.loaders.made_up"
+
+
 class Strange(type):
     """A metaclass that answers for its classes what it likes."""
 
@@ -49,6 +57,15 @@ def test_few_objects_are_added_up_as_other():
     assert min(count for name, count in counts.items() if name != "other") >= 50
     assert counts["other"] >= len(rare)
     assert abs(sum(counts.values()) - sum(exact.values())) < 20
+
+
+def test_the_workbench_s_own_objects_are_not_counted_and_its_loaders_are():
+    own = [Mapped() for _ in range(60)]
+    of_loader = [Item() for _ in range(60)]
+    counts = count_types()
+    assert len(own) == 60
+    assert not [name for name in counts if name.startswith("diagnostics.probes.")]
+    assert counts["diagnostics.loaders.made_up.Item"] == len(of_loader)
 
 
 def test_counting_runs_no_code_of_a_metaclass():
