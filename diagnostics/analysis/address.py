@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import PurePosixPath
 
 import numpy as np
 
 from diagnostics.analysis.columns import ColumnHistory
-from diagnostics.analysis.format import counted, format_bytes, format_count, format_share
+from diagnostics.analysis.format import (
+    counted,
+    format_bytes,
+    format_count,
+    format_seconds,
+    format_share,
+)
 from diagnostics.analysis.heap_changes import site_changes
 from diagnostics.analysis.heatmap import HeatTable
 from diagnostics.analysis.series import FIRST_WIDTH_NS
@@ -27,6 +34,23 @@ from diagnostics.recording.reader import FrameState, RecordingReader
 KINDS: tuple[MappingKind, ...] = ("heap", "anonymous", "file-backed", "stack", "special")
 
 _TOTALS = [[kind] for kind in range(len(KINDS))]
+
+
+_FEW = 5
+
+
+def few_readings(reader: RecordingReader) -> str:
+    """What a map of fewer than five readings cannot tell, and what would; "" for one of more."""
+    found = islice(reader.changes("mappings", after_ns=-1), _FEW)
+    moments = [format_seconds(change.t_ns / 1e9) for change in found]
+    if not 0 < len(moments) < _FEW:
+        return ""
+    return (
+        f"Only {counted(len(moments), 'reading')} of the mappings that differ are in this recording"
+        f" (at {', '.join(moments)}): what came and went in between is not seen. They are read at"
+        " the start, at the end, and every two seconds in between, less often where that would take"
+        " more than 0.5 % of the time. A longer run has more of them."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from diagnostics.analysis.address import bins_of, mappings_at, residency_sentence
+from diagnostics.analysis.address import bins_of, few_readings, mappings_at, residency_sentence
 from diagnostics.analysis.watch import Watch
 from diagnostics.figures.heatmap import to_view
 from diagnostics.figures.heatmap_view import HeatmapSelection, Scale
@@ -26,6 +26,10 @@ def draw(watch: Watch, scale: Scale) -> None:
         title="Resident memory by address over time",
         y_title="mapping",
     )
+    with RecordingReader(watch.path) as reader:
+        few = few_readings(reader)
+    if few and not watch.is_running:
+        st.info(few)
     picked = heatmap(view, key="address-map", height=max(360, 120 + 14 * len(table.rows)))
     if picked is None:
         st.caption(

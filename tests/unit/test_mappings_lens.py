@@ -7,6 +7,7 @@ from diagnostics.analysis.address import (
     BinHeat,
     MappingFigures,
     bins_of,
+    few_readings,
     mapping_label,
     mappings_at,
     residency_sentence,
@@ -67,6 +68,20 @@ def test_labels_are_what_people_call_them():
     ]
     assert mapping_label(MappingRow(6, "special", 1, 2, "[vdso]")) == "vdso"
     assert mapping_label(MappingRow(6, "anonymous", BIN, 2 * BIN, "malloc")) == "malloc 1…"
+
+
+def test_a_map_of_few_readings_says_when_they_were_and_what_would_give_more(writer, reader):
+    assert few_readings(reader) == ""  # another sentence says that there is none
+    writer.put_mappings(ALL)
+    for second in (1, 3):
+        add(writer, second * S, {1: 40 * second})
+    said = few_readings(reader)
+    assert said.startswith("Only 2 readings of the mappings")
+    assert "(at 1.0 s, 3.0 s)" in said
+    assert "A longer run" in said
+    for second in (5, 7, 9):
+        add(writer, second * S, {1: 40 * second})
+    assert few_readings(reader) == ""
 
 
 def test_the_mappings_of_a_moment_with_the_sum_of_each_kind(writer, reader):
