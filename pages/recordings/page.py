@@ -10,6 +10,7 @@ from diagnostics.errors import Page87Error
 from diagnostics.recording import shelf
 from diagnostics.recording.places import recordings_folder
 from pages.common import opened, screen, sitemap
+from pages.common.columns import fitted
 
 _MAX_UPLOAD_MB = 200
 
@@ -77,9 +78,11 @@ def actions(entry: LibraryEntry) -> None:
 
 entries = list_recordings(recordings_folder())
 if entries:
+    table = library_table(entries)
     chosen = st.dataframe(
-        library_table(entries),
+        table,
         hide_index=True,
+        column_config=fitted(table),
         on_select="rerun",
         selection_mode="single-row",
         key="library",

@@ -1,5 +1,6 @@
 """The pages through AppTest: what they say when there is nothing, and on a recording."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,20 @@ def test_the_first_screen_offers_the_sample(folder):
     assert [element.value for element in app.title] == ["Record"]
     assert "Record the sample" in [button.label for button in app.button]
     assert "Start" in [button.label for button in app.button]
+
+
+def test_no_column_of_the_recordings_is_narrower_than_what_stands_in_it(folder):
+    build(folder / "a-long-name-of-a-recording-of-the-annual-report.p87")
+    app = shown("recordings")
+    widths = {
+        name: column["width"]
+        for name, column in json.loads(app.dataframe[0].proto.columns).items()
+        if "width" in column
+    }
+    # 14 px letters of this face are 6 to 7 px wide on average, and a cell has 8 px on both sides.
+    assert widths["name"] >= 7 * len("a-long-name-of-a-recording-of-the-annual-report") + 16
+    assert widths["document"] >= 7 * len("report.pdf") + 16
+    assert widths["units"] >= 7 * len("3 pages") + 16
 
 
 def test_a_damaged_recording_is_an_error_in_words(folder):
