@@ -113,6 +113,16 @@ def test_tables_of_the_engine_that_grow_with_the_pages_are_no_trouble_of_the_loa
     assert found.base == 2 * MB
 
 
+def test_one_step_that_an_allocator_keeps_is_no_growth_that_goes_on(verdict):
+    # given 9 MB that page 26 of 40 left free in malloc, beside 20 kB a page
+    def free(page):
+        return 20_000 * page + (9 * MB if page >= 26 else 0)
+
+    found = verdict(Run(pages=40, free=free))
+    assert found.main.number == 0
+    assert found.confidence >= 0.8
+
+
 def test_native_memory_up_to_a_cap(verdict):
     found = verdict(Run(pages=40, native=lambda page: min(page, 20) * 5 * MB))
     assert found.main.number == 5

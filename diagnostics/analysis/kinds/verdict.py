@@ -213,7 +213,9 @@ def _healthy(evidence: Evidence) -> tuple[list[str], float, Rerun | None]:
             f" {format_bytes(retained.total)} when the last one ended, and nothing tells why"
         )
         return lines, 0.3, CAPTURE
-    if rss is not None and rss.goes_on and rss.over_units >= wants_a_reason:
+    # One step that an allocator keeps is no growth: at its late pace it must come to as much.
+    at_late_pace = rss.late * evidence.units if rss is not None and rss.goes_on else 0.0
+    if rss is not None and min(rss.over_units, at_late_pace) >= wants_a_reason:
         lines.append("but that growth goes on, and nothing tells whose it is")
         if retained is None:
             return lines, 0.3, CAPTURE
