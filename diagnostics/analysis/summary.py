@@ -5,8 +5,9 @@ Standard library only, so that a run on the command line ends without waiting fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from diagnostics.analysis.gc_account import GcAccount
 from diagnostics.analysis.heap_changes import site_changes
 from diagnostics.analysis.object_types import type_growth
 from diagnostics.analysis.peak import highest_rss
-from diagnostics.analysis.retention import Births
+from diagnostics.analysis.retention import Births, UnitRetention
 from diagnostics.analysis.shape import shape_of_births
 from diagnostics.analysis.summary_model import (
     CostInfo,
@@ -48,6 +49,8 @@ _NS = 1e9
 _SITES = 20
 _FAILURES = 100
 _PEAKS = 5
+_RETENTION_KEYS = tuple(field.name for field in fields(UnitRetention))
+_retention_values = attrgetter(*_RETENTION_KEYS)
 
 
 def summarise(reader: RecordingReader) -> Summary:
@@ -109,7 +112,12 @@ def summarise(reader: RecordingReader) -> Summary:
 
 def summary_json(summary: Summary) -> dict[str, Any]:
     """The summary as JSON can hold it; its keys are a contract (docs/json.md)."""
-    numbers = asdict(summary)
+    # ``asdict`` would copy each value of each unit deeply.
+    numbers = asdict(replace(summary, retention=[]))
+    numbers["retention"] = [
+        dict(zip(_RETENTION_KEYS, _retention_values(unit), strict=True))
+        for unit in summary.retention
+    ]
     del numbers["explanation"]  # has a form of its own
     return {"format": FORMAT} | numbers | explanation_json(summary.explanation)
 

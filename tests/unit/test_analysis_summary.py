@@ -260,6 +260,14 @@ def summary_of(path, run):
 def test_the_explanation_of_a_leak(tmp_path):
     found = summary_json(summary_of(tmp_path, LEAK))
 
+    assert len(found["retention"]) == 20
+    assert found["retention"][19] == {
+        "index": 20,
+        "label": "page 20",
+        "born_bytes": 2 * MB,
+        "retained_bytes": 1 * MB,
+        "peak_bytes": 2 * MB,
+    }
     verdict = found["verdict"]
     assert (verdict["kind"], verdict["bytes"], verdict["bytes_per_unit"]) == (1, 19 * MB, 950_000)
     [suspect] = found["suspects"]
