@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TextIO
@@ -26,11 +25,12 @@ def main(chosen: argparse.Namespace) -> int:
 def report(recording: Path, target: TextIO, *, as_json: bool, details: bool) -> None:
     """Print the summary of ``recording`` on ``target``; ``details`` is for people, JSON has all."""
     # Here, since the process of a run must not hold the analysis while it is measured.
+    from diagnostics.analysis.json_text import json_text
     from diagnostics.analysis.summary import summarise, summary_json, summary_text
 
     with RecordingReader(recording) as reader:
         summary = summarise(reader)
     if as_json:
-        print(json.dumps(summary_json(summary), indent=2), file=target)
+        print(json_text(summary_json(summary)), file=target)
     else:
         print(summary_text(summary, details=details), file=target)
