@@ -10,10 +10,10 @@ from typing import TypedDict, cast
 
 from diagnostics.analysis.kinds import Judgement, judge
 from diagnostics.analysis.ledger import LedgerParts, LiveLedger
-from diagnostics.analysis.retention import Births
-from diagnostics.analysis.settlement import SettlementReport, final_settlement, last_settlement
+from diagnostics.analysis.settlement import SettlementReport, last_settlement
 from diagnostics.analysis.suspects import suspects_json
 from diagnostics.analysis.verdict_text import verdict_json
+from diagnostics.analysis.whole_run import WholeRun
 from diagnostics.recording.model import SettlementName, SettlementStep
 from diagnostics.recording.reader import RecordingReader
 
@@ -142,27 +142,25 @@ class ExplanationInfo(TypedDict):
     settlement: list[SettlementInfo]
 
 
-def explain(reader: RecordingReader, births: Births | None = None) -> Explanation:
-    """The explanation of the run in ``reader``, finished or not; ``births``, if given, has followed
-    all of it.
+def explain(reader: RecordingReader, run: WholeRun | None = None) -> Explanation:
+    """The explanation of the run in ``reader``, finished or not; ``run``, if given, has all of it.
 
     Raises ``RecordingError`` on a damaged file.
     """
-    if births is None:
-        births = Births.of(reader)
-    final = final_settlement(reader.settlement(), births.units.rows.values())
+    if run is None:
+        run = WholeRun.of(reader)
     ledger, after = LiveLedger(), None
-    if final and _settles(reader):
-        ledger.feed(reader, until_ns=final[0].t_ns)
+    if run.steps and _settles(reader):
+        ledger.feed(reader, until_ns=run.steps[0].t_ns)
         at_end = ledger.end()
         ledger.feed(reader)
         last = ledger.end()
         # Where the ledger could not be read any more, the last reading shows what was let go of.
-        after = last if last is not None and last.t_ns >= final[-1].t_ns else None
+        after = last if last is not None and last.t_ns >= run.steps[-1].t_ns else None
     else:
         ledger.feed(reader)
         at_end = ledger.end()
-    return Explanation(judge(reader, births), ledger.peak(), at_end, after, last_settlement(reader))
+    return Explanation(judge(reader, run), ledger.peak(), at_end, after, last_settlement(reader))
 
 
 def _settles(reader: RecordingReader) -> bool:

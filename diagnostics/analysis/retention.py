@@ -93,7 +93,6 @@ class Births:
         self._left: dict[int, int] = {}  # where it changed since
         self._idle_alive: dict[int, int] = {}
         self._last_ns = -1
-        self._told: list[EndedUnit] | None = None  # by ``ended``, since the last ``feed``
 
     @classmethod
     def of(cls, reader: RecordingReader) -> Self:
@@ -104,7 +103,6 @@ class Births:
 
     def feed(self, reader: RecordingReader) -> None:
         """Take in what the recording has gained since the last call."""
-        self._told = None
         since_ns = self.units.since_ns
         for row in self.units.feed(reader):
             if row.end_ns is not None and row.index not in self._ended:
@@ -140,11 +138,6 @@ class Births:
         Where the frames were too far apart for most of them, what they left is what the last
         frame says.
         """
-        if self._told is None:
-            self._told = self._ended_units()
-        return list(self._told)
-
-    def _ended_units(self) -> list[EndedUnit]:
         by_the_end = self._seen_busy < self._seen / 2
         ended = self._ends[: self._seen if by_the_end else self._seen_busy]
         left = self._now if by_the_end else {**self._now, **self._left}

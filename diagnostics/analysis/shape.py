@@ -51,12 +51,12 @@ class Shape:
 
 def shape_of(reader: RecordingReader) -> Shape:
     """The shape of a recording, finished or not; "other" with the reason where none is known."""
-    return shape_of_births(Births.of(reader))
+    births = Births.of(reader)
+    return shape_of_births(births, births.ended())
 
 
-def shape_of_births(births: Births) -> Shape:
-    """The shape of what ``births`` has followed so far."""
-    ended = births.ended()
+def shape_of_births(births: Births, ended: Sequence[EndedUnit]) -> Shape:
+    """The shape of what ``births`` has followed so far; ``ended`` are its ``births.ended()``."""
     warm_up = warm_up_of(len(ended))
     # The unit that ended last may still be in a variable of the loop: it is not settled yet.
     settled = ended[warm_up:-1]

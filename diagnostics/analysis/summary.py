@@ -5,7 +5,7 @@ Standard library only, so that a run on the command line ends without waiting fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from operator import attrgetter
 from pathlib import Path
@@ -16,8 +16,7 @@ from diagnostics.analysis.gc_account import GcAccount
 from diagnostics.analysis.heap_changes import site_changes
 from diagnostics.analysis.object_types import type_growth
 from diagnostics.analysis.peak import highest_rss
-from diagnostics.analysis.retention import Births, UnitRetention
-from diagnostics.analysis.shape import shape_of_births
+from diagnostics.analysis.retention import UnitRetention
 from diagnostics.analysis.summary_model import (
     CostInfo,
     ErrorInfo,
@@ -37,6 +36,7 @@ from diagnostics.analysis.summary_model import (
 )
 from diagnostics.analysis.summary_text import summary_text
 from diagnostics.analysis.units import UnitFigures, unit_figures
+from diagnostics.analysis.whole_run import WholeRun
 from diagnostics.recording.model import HeapTotal, Outcome, ProbeStatus, Site
 from diagnostics.recording.reader import FrameState, RecordingReader
 
@@ -59,9 +59,9 @@ def summarise(reader: RecordingReader) -> Summary:
     outcome = reader.outcome()
     totals = reader.heap_totals()
     probes = reader.probes()
-    births = Births.of(reader)
-    peaks = {peak.index: peak for peak in reader.unit_peaks()}
-    figures = unit_figures(births.units.in_order(), peaks, outcome.t_ns)
+    run = WholeRun.of(reader)
+    peaks = {peak.index: peak for peak in run.peaks}
+    figures = unit_figures(run.units, peaks, outcome.t_ns)
     at_peak, at_end = _heap_at_peak_and_end(reader)
     sites = reader.sites()
     process = _process(reader, totals)
@@ -81,8 +81,8 @@ def summarise(reader: RecordingReader) -> Summary:
         gc=_gc(reader, outcome.t_ns),
         sites=_largest(at_end, sites),
         sites_at_peak=_largest(at_peak, sites),
-        retention=births.retention(),
-        shape=shape_of_births(births),
+        retention=run.births.retention(),
+        shape=run.shape,
         types=[TypeInfo(row.name, row.count, row.growth) for row in type_growth(reader)],
         lines=[
             LineInfo(
@@ -106,7 +106,7 @@ def summarise(reader: RecordingReader) -> Summary:
             for entry in reader.log()
             if entry.level != "info"
         ],
-        explanation=explain(reader, births),
+        explanation=explain(reader, run),
     )
 
 

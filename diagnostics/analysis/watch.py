@@ -93,7 +93,7 @@ class Watch:
         births = self._picture("retention", Births())
         count = len(births.units.rows)
         if self._shape is None or not self.is_running or count >= self._shape_due:
-            self._shape = shape_of_births(births)
+            self._shape = shape_of_births(births, births.ended())
             self._shape_due = count + count // 200
         return self._shape
 

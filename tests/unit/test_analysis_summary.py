@@ -5,6 +5,7 @@ import subprocess
 import sys
 import types
 import typing
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -25,6 +26,33 @@ from diagnostics.recording.writer import RecordingWriter
 def summary(tmp_path):
     with RecordingReader(build(tmp_path / "run.p87")) as reader:
         return summarise(reader)
+
+
+class CountingReader(RecordingReader):
+    """Counts how often the tables that have a row for each unit are read."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self.read = Counter()
+
+    def units(self, **how):
+        self.read["units"] += 1
+        return super().units(**how)
+
+    def unit_peaks(self, **how):
+        self.read["unit_peaks"] += 1
+        return super().unit_peaks(**how)
+
+    def unit_heaps(self, **how):
+        self.read["unit_heaps"] += 1
+        return super().unit_heaps(**how)
+
+
+def test_the_rows_of_the_units_are_read_once(tmp_path):
+    with CountingReader(build(tmp_path / "run.p87")) as reader:
+        summarise(reader)
+
+    assert reader.read == {"units": 1, "unit_peaks": 1, "unit_heaps": 1}
 
 
 def test_the_json_form(summary, tmp_path):

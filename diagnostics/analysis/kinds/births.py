@@ -12,9 +12,10 @@ from diagnostics.analysis.heap_changes import site_changes
 from diagnostics.analysis.kinds.evidence import Retained, Spike
 from diagnostics.analysis.kinds.growth import UnitClock
 from diagnostics.analysis.retention import Births, EndedUnit
-from diagnostics.analysis.shape import Shape, shape_of_births
+from diagnostics.analysis.shape import Shape
 from diagnostics.analysis.stacks import Stacks
 from diagnostics.analysis.units import warm_up_of
+from diagnostics.analysis.whole_run import WholeRun
 from diagnostics.recording.model import OLDEST_GENERATION, UnitRow, unit_and_site
 from diagnostics.recording.reader import RecordingReader
 
@@ -24,19 +25,15 @@ _TELLING = 1_000_000  # bytes: with less, what a collection leaves may be chance
 
 
 def retained(
-    reader: RecordingReader, stacks: Stacks, clock: UnitClock, births: Births
+    reader: RecordingReader, stacks: Stacks, clock: UnitClock, run: WholeRun
 ) -> Retained | None:
-    """What the units left; None where the engine does not know birth units, or none has ended.
-
-    ``births`` has followed the whole recording.
-    """
-    ended = births.ended()
-    if births.gap or not ended:
+    """What the units left; None where the engine does not know birth units, or none has ended."""
+    births, shape = run.births, run.shape
+    if births.gap or not run.ended:
         return None
-    shape = shape_of_births(births)
     # What a unit imported comes once and stays, and is nobody's trouble.
     imported = _imported(reader, stacks)
-    ended = [_without(unit, imported[unit.row.index]) for unit in ended]
+    ended = [_without(unit, imported[unit.row.index]) for unit in run.ended]
     old = ended[:-1]
     settled = ended[warm_up_of(len(ended)) : -1] or ended
     failed = [unit.left for unit in old if unit.row.error_type is not None]

@@ -25,11 +25,10 @@ from diagnostics.analysis.kinds.readings import (
     what_is_left,
     without_steps,
 )
-from diagnostics.analysis.retention import Births
-from diagnostics.analysis.settlement import final_settlement
 from diagnostics.analysis.stacks import Stacks
 from diagnostics.analysis.suspects import best_capture, suspects_of
 from diagnostics.analysis.units import STANDS_OUT, WORTH_NAMING_BYTES
+from diagnostics.analysis.whole_run import WholeRun
 from diagnostics.recording.model import OLDEST_GENERATION, UnitPeak, UnitRow
 from diagnostics.recording.reader import RecordingReader
 
@@ -38,25 +37,25 @@ _RARE = 0.05  # of the units: so many may stand out and still be exceptions
 _FEW_UNITS = 4  # with fewer nothing can be left out as warm-up
 
 
-def draw_evidence(reader: RecordingReader, births: Births | None = None) -> Evidence:
-    """The evidence of a run, finished or not; ``births``, if given, has followed all of it.
+def draw_evidence(reader: RecordingReader, run: WholeRun | None = None) -> Evidence:
+    """The evidence of a run, finished or not; ``run``, if given, has all of ``reader``.
 
     Raises ``RecordingError`` on a damaged file.
     """
-    if births is None:
-        births = Births.of(reader)
-    meta, units, outcome = reader.meta(), births.units.in_order(), reader.outcome()
+    if run is None:
+        run = WholeRun.of(reader)
+    meta, outcome = reader.meta(), reader.outcome()
     totals, samples = reader.heap_totals(), reader.process()
+    units, steps, by_index = run.units, run.steps, run.births.units.rows
     own = OwnTables.of(totals)
-    peaks = own.without_in_peaks(reader.unit_peaks(), births.units.rows)
-    steps = final_settlement(reader.settlement(), units)
+    peaks = own.without_in_peaks(run.peaks, by_index)
     clock = UnitClock.of(units, outcome.t_ns)
     stacks = Stacks(reader.sites())
     heap = [(total.t_ns, total.bytes) for total in totals]
     whole_ledger = reader.ledger()
     ledger = before_settlement(whole_ledger, steps)
     # What importing a library takes comes once: it is no growth with the units.
-    spans = import_spans(reader, stacks, births.units.rows)
+    spans = import_spans(reader, stacks, by_index)
     native = without_steps(native_readings(whole_ledger, own), spans)
     native_then = [reading for reading in native if not steps or reading[0] <= steps[0].t_ns]
     rss = rss_growth(samples, units, peaks, whole_ledger, clock, own)
@@ -83,7 +82,7 @@ def draw_evidence(reader: RecordingReader, births: Births | None = None) -> Evid
         children=children,
         group=growth_of(column(ledger, "group_anonymous"), clock),
         group_cache=growth_of(column(ledger, "group_cache"), clock),
-        retained=retained(reader, stacks, clock, births),
+        retained=retained(reader, stacks, clock, run),
         opened=opened,
         outside=outside,
         settled=settled(
@@ -95,7 +94,7 @@ def draw_evidence(reader: RecordingReader, births: Births | None = None) -> Evid
         captured_at_end=capture is not None and capture.t_ns >= clock.last_ns,
         followers=_followers(reader, clock),
         collector=_collector(reader, heap, clock),
-        spike=_spike(births.units.rows, peaks, own),
+        spike=_spike(by_index, peaks, own),
         own_freed=own.freed,
         releases=tuple(release_calls(reader, (suspect.stack for suspect in suspects))),
         known=known_code(reader, stacks),

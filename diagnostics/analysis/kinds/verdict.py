@@ -18,9 +18,9 @@ from diagnostics.analysis.kinds.libraries import advice
 from diagnostics.analysis.kinds.rules import RULES
 from diagnostics.analysis.kinds.shares import AFTERMATH, disjoint
 from diagnostics.analysis.kinds.table import Kind
-from diagnostics.analysis.retention import Births
 from diagnostics.analysis.sites import library_of
 from diagnostics.analysis.suspects import Held
+from diagnostics.analysis.whole_run import WholeRun
 from diagnostics.recording.reader import RecordingReader
 
 STANDS = 0.5
@@ -72,12 +72,12 @@ class Judgement:
         return min(1.0, finding.bytes / max(self.base, finding.bytes, 1))
 
 
-def judge(reader: RecordingReader, births: Births | None = None) -> Judgement:
-    """The verdict on a recording, finished or not; ``births``, if given, has followed all of it.
+def judge(reader: RecordingReader, run: WholeRun | None = None) -> Judgement:
+    """The verdict on a recording, finished or not; ``run``, if given, has all of ``reader``.
 
     Raises ``RecordingError`` on a damaged file.
     """
-    return judge_evidence(draw_evidence(reader, births))
+    return judge_evidence(draw_evidence(reader, run))
 
 
 def judge_evidence(evidence: Evidence) -> Judgement:
