@@ -5,8 +5,9 @@ Standard library only, so that a run on the command line ends without waiting fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, replace
+from heapq import nlargest
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -35,9 +36,9 @@ from diagnostics.analysis.summary_model import (
     WarningInfo,
 )
 from diagnostics.analysis.summary_text import summary_text
-from diagnostics.analysis.units import UnitFigures, unit_figures
+from diagnostics.analysis.units import error_text
 from diagnostics.analysis.whole_run import WholeRun
-from diagnostics.recording.model import HeapTotal, Outcome, ProbeStatus, Site
+from diagnostics.recording.model import HeapTotal, Outcome, ProbeStatus, Site, UnitPeak
 from diagnostics.recording.reader import FrameState, RecordingReader
 
 __all__ = ["FORMAT", "Summary", "recording_bytes", "summarise", "summary_json", "summary_text"]
@@ -60,11 +61,9 @@ def summarise(reader: RecordingReader) -> Summary:
     totals = reader.heap_totals()
     probes = reader.probes()
     run = WholeRun.of(reader)
-    peaks = {peak.index: peak for peak in run.peaks}
-    figures = unit_figures(run.units, peaks, outcome.t_ns)
     at_peak, at_end = _heap_at_peak_and_end(reader)
     sites = reader.sites()
-    process = _process(reader, totals)
+    process = _process(reader, run.peaks, totals)
     return Summary(
         recording=RecordingInfo(
             path=str(reader.path),
@@ -76,7 +75,7 @@ def summarise(reader: RecordingReader) -> Summary:
         command=_text(meta, "command"),
         document=_mapping(meta, "document") or None,
         outcome=_outcome(outcome),
-        units=_units(figures, meta),
+        units=_units(run, meta),
         process=process,
         gc=_gc(reader, outcome.t_ns),
         sites=_largest(at_end, sites),
@@ -143,37 +142,42 @@ def _outcome(outcome: Outcome) -> OutcomeInfo:
     )
 
 
-def _units(figures: list[UnitFigures], meta: Mapping[str, Any]) -> UnitsInfo:
+def _units(run: WholeRun, meta: Mapping[str, Any]) -> UnitsInfo:
     expected = _mapping(meta, "unit_total")
-    failed = [unit for unit in figures if unit.status == "failed"]
+    failed = [unit for unit in run.units if unit.status == "failed"]
+    # ``nlargest`` keeps the order of those that are the same.
+    highest = nlargest(_PEAKS, run.peaks, key=lambda peak: peak.rss_peak - peak.rss_start)
+    rows = run.births.units.rows
     peaks = [
-        UnitPeakInfo(unit.index, unit.label, unit.peak_bytes, unit.rss_peak_bytes)
-        for unit in figures
-        if unit.peak_bytes is not None and unit.rss_peak_bytes is not None
+        UnitPeakInfo(
+            peak.index, rows[peak.index].label, peak.rss_peak - peak.rss_start, peak.rss_peak
+        )
+        for peak in highest
     ]
-    peaks.sort(key=lambda peak: (-peak.bytes, peak.index))
-    methods = {unit.method for unit in figures if unit.method is not None}
+    methods = {peak.method for peak in run.peaks}
     total = expected.get("total", _mapping(meta, "document").get("pages"))
     return UnitsInfo(
-        count=len(figures),
-        kind=figures[0].kind if figures else str(expected.get("kind", "unit")),
+        count=len(run.units),
+        kind=run.units[0].kind if run.units else str(expected.get("kind", "unit")),
         total=total if isinstance(total, int) else None,
         failed=len(failed),
-        failures=[Failure(u.index, u.label, u.error or "") for u in failed[:_FAILURES]],
+        failures=[Failure(u.index, u.label, error_text(u) or "") for u in failed[:_FAILURES]],
         peak_bytes_max=peaks[0] if peaks else None,
-        peaks=peaks[:_PEAKS],
+        peaks=peaks,
         peak_method=", ".join(sorted(methods)) or None,
     )
 
 
-def _process(reader: RecordingReader, totals: list[HeapTotal]) -> ProcessInfo:
+def _process(
+    reader: RecordingReader, peaks: Iterable[UnitPeak], totals: list[HeapTotal]
+) -> ProcessInfo:
     samples = reader.process()
     first, last = (samples[0], samples[-1]) if samples else (None, None)
     uss = [sample.uss for sample in samples if sample.uss is not None]
     pss = [sample.pss for sample in samples if sample.pss is not None]
     return ProcessInfo(
         rss_start_bytes=first.rss if first else None,
-        rss_peak_bytes=highest_rss(reader),
+        rss_peak_bytes=highest_rss(reader, peaks),
         rss_end_bytes=last.rss if last else None,
         uss_peak_bytes=max(uss, default=None),
         uss_end_bytes=uss[-1] if uss else None,

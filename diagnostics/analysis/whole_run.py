@@ -19,7 +19,7 @@ from diagnostics.recording.reader import RecordingReader
 class WholeRun:
     """A run from its start to where its recording ends.
 
-    ``units`` are all that began, ``peaks`` those that are known of them, both by index; ``ended``
+    ``units`` are all that began, ``peaks`` those that are known of them, both in order; ``ended``
     are the units that ``births.ended()`` gives. ``steps`` are those of the settlement that the run
     ended with, empty without one.
     """
@@ -39,7 +39,8 @@ class WholeRun:
         return cls(
             births=births,
             units=units,
-            peaks=reader.unit_peaks(),
+            # A unit may have begun since.
+            peaks=[peak for peak in reader.unit_peaks() if peak.index in births.units.rows],
             ended=ended,
             shape=shape_of_births(births, ended),
             steps=final_settlement(reader.settlement(), units),

@@ -16,8 +16,8 @@ from kinds_runs import Holder, Link, Run, write
 from diagnostics.analysis.cost_text import losses
 from diagnostics.analysis.explanation import ExplanationInfo
 from diagnostics.analysis.summary import summarise, summary_json, summary_text
-from diagnostics.analysis.summary_model import ProbeInfo
-from diagnostics.recording.model import Outcome, UnitRow
+from diagnostics.analysis.summary_model import ProbeInfo, UnitPeakInfo
+from diagnostics.recording.model import Outcome, UnitPeak, UnitRow
 from diagnostics.recording.reader import RecordingReader
 from diagnostics.recording.writer import RecordingWriter
 
@@ -53,6 +53,35 @@ def test_the_rows_of_the_units_are_read_once(tmp_path):
         summarise(reader)
 
     assert reader.read == {"units": 1, "unit_peaks": 1, "unit_heaps": 1}
+
+
+def test_the_highest_peaks_are_named_the_first_of_equal_ones_first(tmp_path):
+    writer = RecordingWriter(tmp_path / "run.p87", {})
+    writer.put_units(UnitRow(n, "page", f"page {n}", n * S, (n + 1) * S) for n in range(1, 10))
+    sizes = {1: 4, 2: 7, 3: 7, 4: 1, 5: 9, 6: 7, 7: 4, 9: 7}  # page 8 has none
+    writer.put_unit_peaks(
+        UnitPeak(n, n * MB, n * MB, (n + size) * MB, METHOD) for n, size in sizes.items()
+    )
+    writer.close()
+    with RecordingReader(writer.path) as reader:
+        units = summarise(reader).units
+
+    assert [peak.index for peak in units.peaks] == [5, 2, 3, 6, 9]
+    assert units.peaks[0] == units.peak_bytes_max == UnitPeakInfo(5, "page 5", 9 * MB, 14 * MB)
+
+
+def test_a_unit_that_begins_while_the_recording_is_read_is_left_for_the_next_time(tmp_path):
+    class Late(RecordingReader):
+        def unit_peaks(self, **how):
+            late = UnitPeak(4, 0, 0, 900 * MB, METHOD)
+            return [*super().unit_peaks(**how), late]
+
+    with Late(build(tmp_path / "run.p87")) as reader:
+        units = summarise(reader).units
+
+    assert units.count == 3
+    assert units.peaks
+    assert all(peak.index <= 3 for peak in units.peaks)
 
 
 def test_the_json_form(summary, tmp_path):

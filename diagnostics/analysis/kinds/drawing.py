@@ -151,8 +151,7 @@ def _spike(units: Mapping[int, UnitRow], peaks: Sequence[UnitPeak], own: OwnTabl
 
     The first unit is left out where there are enough others: it fills caches and imports.
     """
-    known = [peak for peak in peaks if peak.index in units]
-    compared = known[1:] if len(known) > _FEW_UNITS else known
+    compared = peaks[1:] if len(peaks) > _FEW_UNITS else peaks
     if len(compared) < _FEW_UNITS - 1:
         return None
     sizes = {peak.index: peak.rss_peak - peak.rss_start for peak in compared}
