@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Self
+from operator import itemgetter
+from typing import NamedTuple, Self
 
 from diagnostics.analysis.heap_changes import unit_changes
 from diagnostics.analysis.units import UnitRows
@@ -46,10 +47,11 @@ class UnitRetention:
     peak_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class EndedUnit:
+class EndedUnit(NamedTuple):
     """A unit that has ended: bytes of it alive when the next unit had ended as well (``kept``),
-    when the last unit ended (``left``), in the end (``now``), and its most at one time."""
+    when the last unit ended (``left``), in the end (``now``), and its most at one time.
+
+    A tuple, since there may be a hundred thousand of them."""
 
     row: UnitRow
     peak: int
@@ -58,14 +60,14 @@ class EndedUnit:
     now: int
 
     @property
-    def threshold(self) -> float:
-        """From how many bytes on the unit counts as alive."""
-        return max(FLOOR_BYTES, ALIVE_SHARE * self.peak)
-
-    @property
     def is_alive(self) -> bool:
         """Whether it held on to its memory until the last unit ended."""
-        return self.left >= self.threshold
+        return _counts(self.left, self.peak)
+
+
+def _counts(held: int, peak: int) -> bool:
+    """Whether a unit counts as alive with ``held`` bytes of what were ``peak`` at its most."""
+    return held >= FLOOR_BYTES and held >= ALIVE_SHARE * peak
 
 
 class Births:
@@ -104,10 +106,13 @@ class Births:
     def feed(self, reader: RecordingReader) -> None:
         """Take in what the recording has gained since the last call."""
         since_ns = self.units.since_ns
-        for row in self.units.feed(reader):
-            if row.end_ns is not None and row.index not in self._ended:
-                self._ended.add(row.index)
-                insort(self._ends, (row.end_ns, row.index), lo=self._seen)
+        new = [
+            (row.end_ns, row.index)
+            for row in self.units.feed(reader)
+            if row.end_ns is not None and row.index not in self._ended
+        ]
+        self._ended.update(index for _, index in new)
+        self._ends[self._seen :] = sorted([*self._ends[self._seen :], *new])
         if self._is_busy(self._last_ns):
             self._go_on()
         # What another thread still allocates for a unit that ended long ago, the frames tell.
@@ -121,15 +126,17 @@ class Births:
         """All units in order, the one in progress included; empty where births are not known."""
         if self._last_ns < 0:
             return []
+        born = {index: heap.born for index, heap in self._heaps.items()}
+        now, peaks = self._now, self._highest()
         return [
             UnitRetention(
-                index,
-                self.units.rows[index].label,
-                self._heaps[index].born if index in self._heaps else None,
-                self._now.get(index, 0),
-                self.peak(index),
+                row.index,
+                row.label,
+                born.get(row.index),
+                now.get(row.index, 0),
+                peaks.get(row.index, 0),
             )
-            for index in sorted(self.units.rows)
+            for row in self.units.in_order()
         ]
 
     def ended(self) -> list[EndedUnit]:
@@ -141,13 +148,14 @@ class Births:
         by_the_end = self._seen_busy < self._seen / 2
         ended = self._ends[: self._seen if by_the_end else self._seen_busy]
         left = self._now if by_the_end else {**self._now, **self._left}
+        rows, peaks, kept, now = self.units.rows, self._highest(), self._kept, self._now
         return [
             EndedUnit(
-                row=self.units.rows[index],
-                peak=self.peak(index),
-                kept=self._kept.get(index, left.get(index, 0)),
+                row=rows[index],
+                peak=peaks.get(index, 0),
+                kept=kept.get(index, left.get(index, 0)),
                 left=left.get(index, 0),
-                now=self._now.get(index, 0),
+                now=now.get(index, 0),
             )
             for _, index in ended
         ]
@@ -162,6 +170,13 @@ class Births:
         counted = self._heaps[index].peak if index in self._heaps else 0
         return max(counted, self._peaks.get(index, 0))
 
+    def _highest(self) -> dict[int, int]:
+        """The peaks of all units that have one."""
+        highest = {index: heap.peak for index, heap in self._heaps.items()}
+        for index, seen in self._peaks.items():
+            highest[index] = max(seen, highest.get(index, 0))
+        return highest
+
     def _take(self, frame: FrameChange) -> None:
         busy = self._is_busy(frame.t_ns)
         if busy:
@@ -173,7 +188,8 @@ class Births:
                 self._left.setdefault(unit, before)
             self._now[unit] = before + change
             self._peaks[unit] = max(self._peaks.get(unit, 0), before + change)
-        for unit in self._newly_seen(frame.t_ns) | changes.keys():
+        # Of units that no frame has named nothing can be alive.
+        for unit in (self._newly_seen(frame.t_ns) & self._now.keys()) | changes.keys():
             self._note_alive(unit)
         counts = self._most_alive if busy else self._idle_alive
         counts[self._seen] = max(counts.get(self._seen, 0), len(self._alive))
@@ -183,18 +199,16 @@ class Births:
     def _newly_seen(self, t_ns: int) -> set[int]:
         """The units that have ended since the frame before."""
         first = self._seen
-        while self._seen < len(self._ends) and self._ends[self._seen][0] <= t_ns:
-            if self._seen:
-                before = self._ends[self._seen - 1][1]
-                self._kept[before] = self._now.get(before, 0)
-            self._seen += 1
+        self._seen = bisect_right(self._ends, t_ns, lo=first, key=itemgetter(0))
         newly = {index for _, index in self._ends[first : self._seen]}
+        if newly:
+            followed = self._ends[max(0, first - 1) : self._seen - 1]
+            self._kept |= {index: self._now.get(index, 0) for _, index in followed}
         self._seen_units |= newly
         return newly
 
     def _note_alive(self, unit: int) -> None:
-        held = self._now.get(unit, 0)
-        if unit in self._seen_units and held >= max(FLOOR_BYTES, ALIVE_SHARE * self.peak(unit)):
+        if unit in self._seen_units and _counts(self._now.get(unit, 0), self.peak(unit)):
             self._alive.add(unit)
         else:
             self._alive.discard(unit)

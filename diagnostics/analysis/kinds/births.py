@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from statistics import median
 
 from diagnostics.analysis.drops import freed_by
@@ -33,7 +32,10 @@ def retained(
         return None
     # What a unit imported comes once and stays, and is nobody's trouble.
     imported = _imported(reader, stacks)
-    ended = [_without(unit, imported[unit.row.index]) for unit in run.ended]
+    ended = [
+        _without(unit, imported[unit.row.index]) if unit.row.index in imported else unit
+        for unit in run.ended
+    ]
     old = ended[:-1]
     settled = ended[warm_up_of(len(ended)) : -1] or ended
     failed = [unit.left for unit in old if unit.row.error_type is not None]
@@ -120,10 +122,7 @@ def _imported(reader: RecordingReader, stacks: Stacks) -> Counter[int]:
 
 
 def _without(unit: EndedUnit, imported: int) -> EndedUnit:
-    if not imported:
-        return unit
-    return replace(
-        unit,
+    return unit._replace(
         peak=max(0, unit.peak - imported),
         kept=max(0, unit.kept - imported),
         left=max(0, unit.left - imported),

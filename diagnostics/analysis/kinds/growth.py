@@ -72,22 +72,13 @@ def growth_of(readings: Sequence[Reading], clock: UnitClock) -> Growth | None:
     """The growth of a quantity read at ``readings``, in order of time; None without any."""
     if not readings:
         return None
-    start, warm, end = (
-        readings[0][1],
-        value_at(readings, clock.warm_ns),
-        _at_the_end(readings, clock),
-    )
+    warm_ns, middle_ns, last_ns = clock.warm_ns, clock.middle_ns, clock.last_ns
+    start, warm, end = readings[0][1], value_at(readings, warm_ns), _at_the_end(readings, clock)
     # Where readings are far apart, these three stand for those that nobody took.
-    known = [
-        *readings,
-        (clock.warm_ns, warm),
-        (clock.middle_ns, value_at(readings, clock.middle_ns)),
-    ]
-    while_units = [
-        (clock.ended(t_ns), value) for t_ns, value in known if clock.warm_ns <= t_ns < clock.last_ns
-    ]
+    known = [*readings, (warm_ns, warm), (middle_ns, value_at(readings, middle_ns))]
+    while_units = [(clock.ended(t_ns), value) for t_ns, value in known if warm_ns <= t_ns < last_ns]
     while_units = [*sorted(while_units), (len(clock.ends), end)]
-    middle = clock.ended(clock.middle_ns)
+    middle = clock.ended(middle_ns)
     return Growth(
         open=value_at(readings, clock.first_ns) - start,
         warm=warm - start,
