@@ -333,11 +333,15 @@ class RecordingReader:
     def state_at(self, series: Series, t_ns: int) -> FrameState | None:
         """The series as it stood at ``t_ns``; None before its first frame."""
         key_ns = self._key_frame_ns(series, t_ns)
-        found = None
-        if key_ns is not None:
-            for state in self.frames(series, after_ns=key_ns - 1, until_ns=t_ns):
-                found = state
-        return found
+        if key_ns is None:
+            return None
+        values: dict[int, Values] = {}
+        last = None
+        for last in self._frames("t_ns BETWEEN ? AND ?", series, key_ns, t_ns):
+            apply(values, last.entries, key=last.key)
+        if last is None:
+            return None
+        return FrameState(last.t_ns, last.unit, values, frozenset(last.entries))
 
     def changes(self, series: Series, *, after_ns: int) -> Iterator[FrameChange]:
         """What each frame of ``series`` after ``after_ns`` says, in order, for who has kept the

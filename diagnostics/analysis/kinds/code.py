@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from diagnostics.analysis.heap_changes import site_changes
 from diagnostics.analysis.kinds.evidence import KnownCode, ReleaseCall
 from diagnostics.analysis.kinds.libraries import libraries, release_names
 from diagnostics.analysis.kinds.readings import Span
+from diagnostics.analysis.retention import Births
 from diagnostics.analysis.sites import library_of
 from diagnostics.analysis.stacks import OWN_CODE, Stacks, callers_first, is_own
-from diagnostics.recording.model import Frame, UnitRow, unit_and_site
+from diagnostics.recording.model import Frame, unit_and_site
 from diagnostics.recording.reader import RecordingReader
 
 _CALL = re.compile(r"\.\s*(\w+)\s*\(")
@@ -38,16 +39,15 @@ def packages(reader: RecordingReader, stacks: Stacks) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda name: (-size[name], name)))
 
 
-def import_spans(
-    reader: RecordingReader, stacks: Stacks, units: Mapping[int, UnitRow]
-) -> list[Span]:
+def import_spans(reader: RecordingReader, stacks: Stacks, births: Births) -> list[Span]:
     """When libraries were imported, in order and apart: while the units went on that did it.
     Outside of units, or where they are not known, from a look at the heap to the next one that
     found more code."""
+    units = births.units.rows
     first_ns = min((row.start_ns for row in units.values()), default=reader.last_ns())
     spans: list[Span] = []
     before_ns, known = -1, 0
-    for t_ns, came in _imports(reader, stacks):
+    for t_ns, came in _imports(reader, stacks, by_unit=not births.gap):
         known += sum(came.values())
         for unit, size in came.items():
             if size < max(_LIBRARY_BYTES, _LIBRARY_SHARE * known):
@@ -62,15 +62,16 @@ def import_spans(
     return _apart(spans)
 
 
-def _imports(reader: RecordingReader, stacks: Stacks) -> Iterator[tuple[int, Counter[int | None]]]:
+def _imports(
+    reader: RecordingReader, stacks: Stacks, *, by_unit: bool
+) -> Iterator[tuple[int, Counter[int | None]]]:
     """At each look at the heap, by how many bytes of code each unit had more than before; all of
     it under None where the engine does not know birth units."""
     known: dict[int, int] = {}
-    births = reader.state_at("alive", reader.last_ns()) is not None
-    for frame in reader.changes("alive" if births else "heap", after_ns=-1):
+    for frame in reader.changes("alive" if by_unit else "heap", after_ns=-1):
         came: Counter[int | None] = Counter()
         for key, change in site_changes(frame, known).items():
-            unit, site = unit_and_site(key) if births else (None, key)
+            unit, site = unit_and_site(key) if by_unit else (None, key)
             if stacks.is_import(site):
                 came[unit] += change
         yield frame.t_ns, came

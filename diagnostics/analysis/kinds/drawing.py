@@ -55,7 +55,7 @@ def draw_evidence(reader: RecordingReader, run: WholeRun | None = None) -> Evide
     whole_ledger = reader.ledger()
     ledger = before_settlement(whole_ledger, steps)
     # What importing a library takes comes once: it is no growth with the units.
-    spans = import_spans(reader, stacks, by_index)
+    spans = import_spans(reader, stacks, run.births)
     native = without_steps(native_readings(whole_ledger, own), spans)
     native_then = [reading for reading in native if not steps or reading[0] <= steps[0].t_ns]
     rss = rss_growth(samples, units, peaks, whole_ledger, clock, own)
