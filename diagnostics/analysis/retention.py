@@ -73,14 +73,15 @@ def _counts(held: int, peak: int) -> bool:
 class Births:
     """Follows the bytes of every birth unit through a recording, reading only what is new.
 
-    Its memory grows with the number of units and of what is alive, not with time.
+    Its memory grows with the number of units and of what is alive, not with time. ``alive`` are the
+    bytes by pair of unit and site as of the last frame, which was at ``last_ns``, -1 without any.
     """
 
     def __init__(self) -> None:
         self.gap = ""
         self.units = UnitRows()
         self._heaps: dict[int, UnitHeap] = {}
-        self._known: dict[int, int] = {}
+        self.alive: dict[int, int] = {}
         self._now: dict[int, int] = {}
         self._peaks: dict[int, int] = {}
         self._kept: dict[int, int] = {}
@@ -94,7 +95,7 @@ class Births:
         self._seen_busy = 0
         self._left: dict[int, int] = {}  # where it changed since
         self._idle_alive: dict[int, int] = {}
-        self._last_ns = -1
+        self.last_ns = -1
 
     @classmethod
     def of(cls, reader: RecordingReader) -> Self:
@@ -113,18 +114,18 @@ class Births:
         ]
         self._ended.update(index for _, index in new)
         self._ends[self._seen :] = sorted([*self._ends[self._seen :], *new])
-        if self._is_busy(self._last_ns):
+        if self._is_busy(self.last_ns):
             self._go_on()
         # What another thread still allocates for a unit that ended long ago, the frames tell.
         self._heaps |= {heap.index: heap for heap in reader.unit_heaps(ended_after_ns=since_ns)}
-        for frame in reader.changes("alive", after_ns=self._last_ns):
+        for frame in reader.changes("alive", after_ns=self.last_ns):
             self._take(frame)
-            self._last_ns = frame.t_ns
-        self.gap = why_no_births(reader) if self._last_ns < 0 else ""
+            self.last_ns = frame.t_ns
+        self.gap = why_no_births(reader) if self.last_ns < 0 else ""
 
     def retention(self) -> list[UnitRetention]:
         """All units in order, the one in progress included; empty where births are not known."""
-        if self._last_ns < 0:
+        if self.last_ns < 0:
             return []
         born = {index: heap.born for index, heap in self._heaps.items()}
         now, peaks = self._now, self._highest()
@@ -181,7 +182,7 @@ class Births:
         busy = self._is_busy(frame.t_ns)
         if busy:
             self._go_on()
-        changes = unit_changes(frame, self._known)
+        changes = unit_changes(frame, self.alive)
         for unit, change in changes.items():
             before = self._now.get(unit, 0)
             if not busy:

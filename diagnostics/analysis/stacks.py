@@ -76,6 +76,11 @@ class Stacks:
                 or (row.function == "<module>" and not own)
             )
 
+    @property
+    def imports(self) -> bool:
+        """Whether any stack imports a module."""
+        return any(self._importing.values())
+
     def frames(self, site: int | None) -> tuple[Frame, ...]:
         """The frames of a stack, outermost first; empty for a site that is not there."""
         found: list[Frame] = []

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from births import leak
+from births import leak, write_run
 from hand_built import INGEST_PY, MB, METHOD, OUTCOME, PAGE_PY, S, build
 from kinds_runs import Holder, Link, Run, write
 
@@ -29,7 +29,7 @@ def summary(tmp_path):
 
 
 class CountingReader(RecordingReader):
-    """Counts how often the tables that have a row for each unit are read."""
+    """Counts how often what grows with the units is read."""
 
     def __init__(self, path):
         super().__init__(path)
@@ -47,12 +47,17 @@ class CountingReader(RecordingReader):
         self.read["unit_heaps"] += 1
         return super().unit_heaps(**how)
 
+    def changes(self, series, **how):
+        self.read[series] += 1
+        return super().changes(series, **how)
 
-def test_the_rows_of_the_units_are_read_once(tmp_path):
-    with CountingReader(build(tmp_path / "run.p87")) as reader:
+
+def test_the_units_and_their_births_are_read_once(tmp_path):
+    with CountingReader(write_run(tmp_path / "leak.p87", 20, leak(1 * MB))) as reader:
         summarise(reader)
 
-    assert reader.read == {"units": 1, "unit_peaks": 1, "unit_heaps": 1}
+    read = {what: reader.read[what] for what in ("units", "unit_peaks", "unit_heaps", "alive")}
+    assert read == {"units": 1, "unit_peaks": 1, "unit_heaps": 1, "alive": 1}
 
 
 def test_the_highest_peaks_are_named_the_first_of_equal_ones_first(tmp_path):

@@ -31,7 +31,7 @@ def retained(
     if births.gap or not run.ended:
         return None
     # What a unit imported comes once and stays, and is nobody's trouble.
-    imported = _imported(reader, stacks)
+    imported = _imported(births, stacks)
     ended = [
         _without(unit, imported[unit.row.index]) if unit.row.index in imported else unit
         for unit in run.ended
@@ -63,26 +63,31 @@ def retained(
 
 
 def outside_units(
-    reader: RecordingReader, stacks: Stacks, clock: UnitClock
+    reader: RecordingReader, stacks: Stacks, clock: UnitClock, births: Births
 ) -> tuple[int | None, int | None]:
     """Python bytes that belong to no unit: what was there before the first unit and stayed until
     the last one ended, and what came to it while units went on. Imports are left out."""
-    before = _outside(reader, stacks, clock.first_ns)
-    after = _outside(reader, stacks, clock.last_ns)
+    before = _outside(reader, stacks, clock.first_ns, births)
+    after = _outside(reader, stacks, clock.last_ns, births)
     if before is None or after is None:
         return None, None
     stayed = sum(min(size, after[site]) for site, size in before.items())
     return stayed, sum(after.values()) - stayed
 
 
-def _outside(reader: RecordingReader, stacks: Stacks, t_ns: int) -> Counter[int] | None:
+def _outside(
+    reader: RecordingReader, stacks: Stacks, t_ns: int, births: Births
+) -> Counter[int] | None:
     found: Counter[int] = Counter()
-    births = reader.state_at("alive", t_ns)
-    if births is not None:
-        for pair, values in births.values.items():
+    alive: Mapping[int, int] | None = births.alive
+    if not 0 <= births.last_ns <= t_ns:
+        state = reader.state_at("alive", t_ns)
+        alive = {pair: values[0] for pair, values in state.values.items()} if state else None
+    if alive is not None:
+        for pair, size in alive.items():
             unit, site = unit_and_site(pair)
             if unit == 0 and not stacks.is_import(site):
-                found[site] += values[0]
+                found[site] += size
         return found
     # An engine without birth units: what stayed at a line is what was there before and is after.
     heap = reader.state_at("heap", t_ns)
@@ -109,15 +114,14 @@ def _spike(shape: Shape, ended: Sequence[EndedUnit], usual: int) -> Spike | None
     return Spike(unit.row.label, unit.peak, usual, unit.left, "live Python memory")
 
 
-def _imported(reader: RecordingReader, stacks: Stacks) -> Counter[int]:
+def _imported(births: Births, stacks: Stacks) -> Counter[int]:
     """What each unit had imported. It stays, so what is there in the end tells it, also where the
     frames are too far apart for the moment when the last unit ended."""
-    births = reader.state_at("alive", reader.last_ns())
     found: Counter[int] = Counter()
-    for pair, values in births.values.items() if births else ():
+    for pair, size in births.alive.items():
         unit, site = unit_and_site(pair)
         if stacks.is_import(site):
-            found[unit] += values[0]
+            found[unit] += size
     return found
 
 

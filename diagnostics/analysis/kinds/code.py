@@ -43,6 +43,8 @@ def import_spans(reader: RecordingReader, stacks: Stacks, births: Births) -> lis
     """When libraries were imported, in order and apart: while the units went on that did it.
     Outside of units, or where they are not known, from a look at the heap to the next one that
     found more code."""
+    if not stacks.imports:
+        return []
     units = births.units.rows
     first_ns = min((row.start_ns for row in units.values()), default=reader.last_ns())
     spans: list[Span] = []
@@ -98,6 +100,8 @@ def known_code(reader: RecordingReader, stacks: Stacks) -> tuple[KnownCode, ...]
     matches: dict[int | None, frozenset[int]] = {None: frozenset()}
     for site, row, caller in callers_first(stacks.sites):
         matches[site] = of_file[row.file] | matches[caller]
+    if not any(matches.values()):
+        return ()
     now: Counter[int] = Counter()
     most: Counter[int] = Counter()
     widest: dict[int, int] = {}

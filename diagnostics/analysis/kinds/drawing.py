@@ -63,7 +63,7 @@ def draw_evidence(reader: RecordingReader, run: WholeRun | None = None) -> Evide
     children = growth_of(column(ledger, "children"), clock)
     capture = best_capture(reader)
     suspects = tuple(held for held in suspects_of(reader, capture, stacks) if not held.imported)
-    opened, outside = outside_units(reader, stacks, clock)
+    opened, outside = outside_units(reader, stacks, clock, run.births)
     document = _mapping(meta, "document").get("bytes")
     return Evidence(
         kind=units[0].kind if units else "unit",
