@@ -21,6 +21,7 @@ from typing import Any, Literal, Self, TypeVar, cast, overload
 from diagnostics.errors import RunCancelled
 from diagnostics.recording.model import UnitRow, UnitStatus
 from diagnostics.recording.texts import message_of, storable
+from diagnostics.unit_numbers import UnitNumbers
 
 Item = TypeVar("Item")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -292,8 +293,7 @@ class UnitBook:
         self._on_ended = on_ended
         self._lock = threading.Lock()
         self._open: dict[int, _Open] = {}
-        self._used: set[int] = set()
-        self._next = 1
+        self._numbers = UnitNumbers()
         self._changes: deque[Change] = deque()
         self._last_left: tuple[UnitRow, tuple[CodeType, int]] | None = None
         self._totals: dict[str, int] = {}
@@ -317,10 +317,7 @@ class UnitBook:
         if self._is_inside():
             return None
         with self._lock:
-            index = number if number is not None and number not in self._used else self._next
-            self._used.add(index)
-            while self._next in self._used:
-                self._next += 1
+            index = self._numbers.take(number)
         if not label:
             label = str(make_label(index)) if make_label else f"{kind} {number or index}"
         row = UnitRow(
@@ -374,11 +371,11 @@ class UnitBook:
             return
         self._on_ended(index)
         with self._lock:
-            self._used.discard(index)
-            self._next = min(self._next, index)
+            self._numbers.give_back(index)
+            highest = self._numbers.highest()
         self._changes.append(index)
         if self.last_index == index:
-            self.last_index = max(self._used, default=0)
+            self.last_index = highest
 
     def _is_inside(self) -> bool:
         outer = unit_variable.get()

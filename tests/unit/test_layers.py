@@ -35,6 +35,8 @@ FORBIDDEN = {
     | {f"diagnostics.{part}" for part in ("launch", "loaders", "analysis", "figures", "cli")},
     "diagnostics/units.py": HEAVY
     | {f"diagnostics.{part}" for part in ("launch", "loaders", "analysis", "figures", "cli")},
+    "diagnostics/unit_numbers.py": HEAVY
+    | {f"diagnostics.{part}" for part in ("launch", "loaders", "analysis", "figures", "cli")},
     "diagnostics/loaders": HEAVY
     | {f"diagnostics.{part}" for part in ("recorder", "units", "recording", "probes", "launch")}
     | {f"diagnostics.{part}" for part in ("analysis", "figures", "cli")},
