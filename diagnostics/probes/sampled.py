@@ -81,7 +81,7 @@ class SampledEngine(BaseProbe):
         self._unshown: dict[int, int] = {}  # sites whose source lines are still to be kept: node
         self._source_next_ns = 0
         self._own_bytes: dict[int, int] = {}
-        self._live: dict[int, int] = {}  # unit -> live bytes at the last tick
+        self._live: dict[int, int] = {}  # unit -> live bytes at the last tick, where there are any
         self._live_in_units = 0
         self._source = SourceIndex()
         self._family = ThreadFamily(lambda: self._core.mark_thread(True))
@@ -196,8 +196,9 @@ class SampledEngine(BaseProbe):
         self._changes.append((self.session.now_ns(), *drained))
         for unit, _born, live, _peak in _rows(drained[2], 4):
             if unit:
-                self._live_in_units += live - self._live.get(unit, 0)
-                self._live[unit] = live
+                self._live_in_units += live - self._live.pop(unit, 0)
+                if live:
+                    self._live[unit] = live
         self._nodes += core.nodes(len(self._nodes))
         self._status, self._counted_ns = core.status(), self.session.now_ns()
 

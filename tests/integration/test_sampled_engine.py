@@ -675,3 +675,27 @@ def test_where_it_was_not_built_the_exact_engine_takes_its_place_and_says_why(pa
             assert reader.meta()["settings"]["engine"] == "exact"
             assert any("was not built here" in entry.message for entry in reader.log())
             assert reader.heap_totals()[-1].bytes > 300_000
+
+
+def test_what_is_kept_of_empty_units_does_not_grow_in_python(path):
+    body = """
+    import sys, time, tracemalloc
+    from diagnostics import record, units
+
+    def pass_by(count):
+        for _ in units(range(count)):
+            pass
+        time.sleep(0.6)  # a tick, or more where ticks are far apart
+
+    with record(sys.argv[1], engine="sampled"):
+        pass_by(2_000)
+        tracemalloc.start()
+        pass_by(1_000)
+        before, _ = tracemalloc.get_traced_memory()
+        pass_by(20_000)
+        after, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    print(after - before)
+    """
+    grown = int(run(body, path).stdout)
+    assert grown < 400_000  # a number and a place in a table of each would be more than 1 MB
