@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple, Self
 
+from diagnostics.analysis.drops import freed_by
 from diagnostics.analysis.heap_changes import unit_changes
 from diagnostics.analysis.units import UnitRows
-from diagnostics.recording.model import UnitHeap, UnitRow
+from diagnostics.recording.model import OLDEST_GENERATION, UnitHeap, UnitRow
 from diagnostics.recording.reader import FrameChange, RecordingReader
 
 FLOOR_BYTES = 16 * 1024
@@ -17,6 +18,8 @@ FLOOR_BYTES = 16 * 1024
 
 ALIVE_SHARE = 0.1
 """A unit counts as alive while it holds this part of its peak: what it built, not a crumb of it."""
+
+_MOSTLY = 0.75
 
 
 def why_no_births(reader: RecordingReader) -> str:
@@ -95,7 +98,9 @@ class Births:
         self._seen_busy = 0
         self._left: dict[int, int] = {}  # where it changed since
         self._idle_alive: dict[int, int] = {}
-        self.last_ns = -1
+        self.last_ns = self._busy_ns = -1  # of all frames, and of those while units went on
+        self._last_event_ns = -1
+        self._collected: list[tuple[int, int]] = []  # (end_ns, bytes) of full collections
 
     @classmethod
     def of(cls, reader: RecordingReader) -> Self:
@@ -118,6 +123,7 @@ class Births:
             self._go_on()
         # What another thread still allocates for a unit that ended long ago, the frames tell.
         self._heaps |= {heap.index: heap for heap in reader.unit_heaps(ended_after_ns=since_ns)}
+        self._note_collections(reader)
         for frame in reader.changes("alive", after_ns=self.last_ns):
             self._take(frame)
             self.last_ns = frame.t_ns
@@ -143,10 +149,10 @@ class Births:
     def ended(self) -> list[EndedUnit]:
         """The units whose end a frame has seen while units went on, in the order of their ends.
 
-        Where the frames were too far apart for most of them, what they left is what the last
-        frame says.
+        Where the frames were too far apart for most of them, or a full collection came after the
+        last of those frames, what they left is what the last frame of all says.
         """
-        by_the_end = self._seen_busy < self._seen / 2
+        by_the_end = self._is_told_by_the_end()
         ended = self._ends[: self._seen if by_the_end else self._seen_busy]
         left = self._now if by_the_end else {**self._now, **self._left}
         rows, peaks, kept, now = self.units.rows, self._highest(), self._kept, self._now
@@ -161,10 +167,30 @@ class Births:
             for _, index in ended
         ]
 
+    def _is_told_by_the_end(self) -> bool:
+        return self._seen_busy < self._seen / 2 or self._was_collected()
+
+    def _was_collected(self) -> bool:
+        """Whether most of what units held in the last frame while they went on, and no more in the
+        one after, was gone before the last unit ended: full collections in between freed it."""
+        last_ns = self._ends[-1][0] if self._ends else -1
+        freed = sum(size for end_ns, size in self._collected if self._busy_ns < end_ns <= last_ns)
+        ended = {index for _, index in self._ends[: self._seen_busy]}
+        lost = sum(
+            max(0, left - self._now.get(unit, 0))
+            for unit, left in self._left.items()
+            if unit in ended
+        )
+        return lost > 0 and freed >= _MOSTLY * lost
+
     def most_alive(self, after: int) -> list[int]:
         """How many ended units were alive at once, at most, each time another one had ended;
         counted from when more than ``after`` had ended."""
-        return [most for ended, most in sorted(self._most_alive.items()) if ended > after]
+        counts = dict(self._most_alive)
+        if self._is_told_by_the_end():
+            for ended, alive in self._idle_alive.items():
+                counts[ended] = max(counts.get(ended, 0), alive)
+        return [most for ended, most in sorted(counts.items()) if ended > after]
 
     def peak(self, index: int) -> int:
         """The most bytes of a unit that were alive at one time, also between frames."""
@@ -195,7 +221,7 @@ class Births:
         counts = self._most_alive if busy else self._idle_alive
         counts[self._seen] = max(counts.get(self._seen, 0), len(self._alive))
         if busy:
-            self._seen_busy = self._seen
+            self._seen_busy, self._busy_ns = self._seen, frame.t_ns
 
     def _newly_seen(self, t_ns: int) -> set[int]:
         """The units that have ended since the frame before."""
@@ -220,7 +246,14 @@ class Births:
             self._most_alive[seen] = max(self._most_alive.get(seen, 0), alive)
         self._idle_alive.clear()
         self._left.clear()
-        self._seen_busy = self._seen
+        self._seen_busy, self._busy_ns = self._seen, self.last_ns
+
+    def _note_collections(self, reader: RecordingReader) -> None:
+        for event in reader.gc_events(after_ns=self._last_event_ns):
+            self._last_event_ns = event.t_ns
+            freed = freed_by(event)
+            if event.generation == OLDEST_GENERATION and freed:
+                self._collected.append((event.t_ns + event.pause_ns, freed))
 
     def _is_busy(self, t_ns: int) -> bool:
         """Whether a unit was going on at that moment, or began later."""

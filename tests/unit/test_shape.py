@@ -8,7 +8,7 @@ from hand_built import build
 
 from diagnostics.analysis.retention import Births
 from diagnostics.analysis.shape import shape_of, shape_of_births
-from diagnostics.recording.model import UnitRow, alive_id
+from diagnostics.recording.model import GcEvent, UnitRow, alive_id
 from diagnostics.recording.reader import RecordingReader
 from diagnostics.recording.writer import RecordingWriter
 
@@ -197,6 +197,48 @@ def test_frames_too_rare_to_see_the_pages_end(tmp_path):
         shape = shape_of(reader)
 
     assert (shape.kind, shape.bytes_per_unit) == ("triangle", 3 * MB)
+
+
+@pytest.mark.parametrize(
+    ("collected_at", "freed", "kind", "pages"),
+    [
+        (35, 16_800_000, "band", 56),  # after the last frame: what was alive there is gone
+        (30, 16_800_000, "triangle", 35),  # before it: it shows what came since
+        (35, 4_000_000, "triangle", 35),  # too little: a document let go of the rest at its end
+        (57, 16_800_000, "triangle", 35),  # when no page went on any more
+    ],
+)
+def test_a_full_collection_after_the_last_frame(tmp_path, collected_at, freed, kind, pages):
+    # given documents of 14 pages in cycles, 600 kB a page, and no frame between page 35 and the
+    # end of page 56; the collector takes those of pages 1 to 28
+    writer = RecordingWriter(tmp_path / "run.p87", {"settings": {"engine": "sampled"}})
+    for page in range(1, 57):
+        writer.put_units([UnitRow(page, "page", f"page {page}", page * S, (page + 1) * S)])
+        if page <= 35:
+            alive = {alive_id(page, 1): (600_000, 1)}
+            writer.add_changes("alive", (page + 1) * S, 0, alive)
+    collection = GcEvent(
+        t_ns=(collected_at + 1) * S + S // 2,
+        pause_ns=S // 10,
+        generation=2,
+        collected=32_000,
+        uncollectable=0,
+        unit=collected_at,
+        heap_before=28_000_000,
+        heap_after=28_000_000 - freed,
+    )
+    writer.add_gc_events([collection])
+    left = {alive_id(page, 1): (600_000 if page > 28 else 0, 1) for page in range(1, 57)}
+    writer.add_changes("alive", 58 * S, 0, left)
+    writer.close()
+
+    # then pages that it freed are not said to have been alive when the last one ended
+    with RecordingReader(tmp_path / "run.p87") as reader:
+        births = Births.of(reader)
+    assert shape_of_births(births).kind == kind
+    assert len(births.ended()) == pages
+    held = sum(unit.left for unit in births.ended())
+    assert held == (28 * 600_000 if kind == "band" else 35 * 600_000)
 
 
 @pytest.mark.parametrize("after", [leak(3 * MB), band(10, 3 * MB), lambda page: {}])
