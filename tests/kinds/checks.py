@@ -35,9 +35,14 @@ def the_bytes_are_right(load: Load, recorded: Recorded, bare: Bare) -> None:
 
 
 def the_ledger_adds_up(recorded: Recorded) -> None:
-    """At the end, to the resident set that another probe read; no part is negative."""
-    ledger, rss = recorded.result["ledger"]["at_end"], recorded.result["process"]["rss_end_bytes"]
+    """At the end, to the resident set that another probe read; no part is negative.
+
+    That one read it before and after: within 5 ms in between, malloc once gave 5 MB back by itself.
+    """
+    ledger = recorded.result["ledger"]["at_end"]
     parts = {name: ledger[name] for name in PART_NAMES if ledger[name] is not None}
     assert min(parts.values()) >= 0, parts
-    allowed = max(_LEDGER_SHARE * rss, _LEDGER_BYTES)
-    assert sum(parts.values()) == pytest.approx(rss, abs=allowed), parts
+    around = recorded.resident_around(ledger["t_s"])
+    least, most = min(around), max(around)
+    allowed = max(_LEDGER_SHARE * most, _LEDGER_BYTES)
+    assert least - allowed <= sum(parts.values()) <= most + allowed, (parts, around)

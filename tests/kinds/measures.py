@@ -27,6 +27,14 @@ class Recorded:
         count: int = self.result["units"]["count"]
         return count
 
+    def resident_around(self, t_s: float) -> list[int]:
+        """The resident set at the last sample of the process before ``t_s`` and the first after."""
+        with RecordingReader(self.recording) as reader:
+            samples = reader.process()
+        before = [sample.rss for sample in samples if sample.t_ns <= t_s * 1e9]
+        after = [sample.rss for sample in samples if sample.t_ns > t_s * 1e9]
+        return [*before[-1:], *after[:1]]
+
     def given_back(self, *names: str) -> int:
         """What these steps of the settlement took off the resident set."""
         steps = [step for step in self.result["settlement"] if step["step"] in names]

@@ -14,12 +14,14 @@ import ctypes
 import gc
 import json
 import os
+import threading
 import tracemalloc
 from pathlib import Path
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _GAUGE = os.environ["BARE_GAUGE"]
 _readings = []  # the first one comes before any unit
+_first = threading.Lock()
 
 
 def _rss(pid):
@@ -42,8 +44,9 @@ def read():
 
 
 def _begin():
-    if not _readings:
-        _readings.append(read())
+    with _first:  # units may begin in several threads at a time
+        if not _readings:
+            _readings.append(read())
 
 
 @contextlib.contextmanager
