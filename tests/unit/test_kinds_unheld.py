@@ -7,10 +7,12 @@ from births import MB, leak
 from kinds_runs import Holder, Link, Run, write
 
 from diagnostics.analysis.kinds import judge
+from diagnostics.analysis.kinds.readings import unit_need
 from diagnostics.analysis.shape import shape_of
-from diagnostics.recording.model import Frame
+from diagnostics.recording.model import Frame, UnitPeak, UnitRow
 from diagnostics.recording.reader import RecordingReader
 
+KERNEL = "kernel high-water mark"
 LEAK = Run(python=leak(1 * MB))
 TABLES = (
     Link("module", root="module", name="__main__"),
@@ -219,6 +221,51 @@ def test_free_memory_that_the_next_page_uses_again(verdict):
         steps=(("malloc_trim", 40 * MB, 0, 0),),
     )
     assert verdict(run).main.number == 0
+
+
+@pytest.mark.parametrize(("needed", "kind"), [(27 * MB, 0), (12 * MB, 8)])
+def test_free_memory_that_one_page_needs_at_a_time(verdict, needed, kind):
+    # given pages that lie between two readings, and 17 MB free after each: the kernel alone knows
+    # what one of them took (as seen with tokenizers, where it was 27 MB)
+    run = Run(
+        free=lambda page: 17 * MB if page else 0,
+        peak=lambda page: needed if page < 3 else 17 * MB,
+        steps=(("malloc_trim", 17 * MB, 0, 0),),
+    )
+    assert verdict(run).main.number == kind
+
+
+def test_pinned_memory_that_one_page_needs_at_a_time(verdict):
+    run = Run(free=lambda page: 20 * MB if page else 0, peak=lambda page: 30 * MB)
+    assert verdict(run).main.number == 0
+    assert verdict(run.but(peak=lambda page: 2 * MB)).main.number == 9
+
+
+def at_a_time(*spans):
+    """Units with these spans, each of which saw the resident set rise from 10 to 90 MB."""
+    units = [UnitRow(n, "page", f"page {n}", *span) for n, span in enumerate(spans, start=1)]
+    peaks = [UnitPeak(unit.index, 10 * MB, 20 * MB, 90 * MB, KERNEL) for unit in units]
+    return peaks, units
+
+
+@pytest.mark.parametrize(
+    ("spans", "left", "need"),
+    [
+        ([(0, 4), (4, 8), (8, 12)], {}, 80 * MB),  # one after the other
+        ([(0, 4), (1, 5), (2, 6), (3, 7)], {}, 20 * MB),  # four at a time
+        ([(0, 4), (0, 4), (4, 8), (4, 8)], {}, 40 * MB),  # two at a time, twice
+        ([(0, None), (1, None)], {}, 40 * MB),  # still going on
+        ([(0, 0), (0, 0)], {}, 80 * MB),
+        ([(0, 4), (4, 8)], {1: 50 * MB, 2: 60 * MB}, 30 * MB),  # the rest stayed
+        ([(0, 4)], {1: 95 * MB}, 0),
+    ],
+)
+def test_what_one_of_the_first_units_took(spans, left, need):
+    assert unit_need(*at_a_time(*spans), left) == need
+
+
+def test_what_a_unit_took_is_not_known_without_one():
+    assert unit_need([], [], {}) is None
 
 
 DOCUMENT = (

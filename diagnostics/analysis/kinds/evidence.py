@@ -173,8 +173,9 @@ class Evidence:
     ``base`` is the most that the process took above its start, children's growth included: what a
     verdict has to explain. It is without what the heap engine's tables gained, as all that counts
     native memory or the resident set is; ``own_freed`` is what those tables had at most and gave up
-    again. ``need`` is what the loader usually has in use at a time (three
-    quarters of the readings are below), above the start. ``slack`` is pymalloc's empty space and
+    again. ``need`` is what the loader usually has in use at a time (three quarters of the readings
+    are below), above the start, ``unit_need`` what one of the first units took at a time and let go
+    of. ``slack`` is pymalloc's empty space and
     ``free`` what malloc had free, both before anything was let go. ``opened`` is what was allocated
     before the first unit (imports apart) and still there when the last one ended, in Python blocks;
     ``outside`` what came to that while units went on. ``packages`` are the libraries that stacks
@@ -190,6 +191,7 @@ class Evidence:
     produced: int
     base: int
     need: int | None
+    unit_need: int | None
     rss: Growth | None
     python: Growth | None
     native: Growth | None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from math import inf
 
 from diagnostics.analysis.kinds.evidence import Growth, Left, Settled
 from diagnostics.analysis.kinds.growth import Reading, UnitClock, growth_of, upper_quartile
@@ -19,6 +20,8 @@ from diagnostics.recording.model import (
     UnitPeak,
     UnitRow,
 )
+
+_FIRST_UNITS = 2
 
 Span = tuple[int, int]
 """From after a moment to another one, in nanoseconds."""
@@ -107,6 +110,41 @@ def usual_need(ledger: Sequence[LedgerReading], clock: UnitClock, own: OwnTables
     return upper_quartile(
         [value - start for t_ns, value in used if clock.first_ns <= t_ns <= clock.last_ns]
     )
+
+
+def unit_need(
+    peaks: Iterable[UnitPeak], units: Sequence[UnitRow], left: Mapping[int, int]
+) -> int | None:
+    """The most that one of the first two units took at a time and let go of again; None without
+    units. ``left`` are the Python bytes that a unit left behind, by its index.
+
+    Ledgers are read between units where C code holds the GIL all through them; the resident set's
+    highest is known all the same. Later units may take what earlier ones have let go of, and the
+    resident set does not tell. Units that went on at a time had their part of its rise each.
+    """
+    by_index = {peak.index: peak for peak in peaks}
+    first = [unit for unit in units if unit.index in by_index][:_FIRST_UNITS]
+    taken = [
+        (by_index[unit.index].rss_peak - by_index[unit.index].rss_start)
+        // _most_at_a_time(unit, units)
+        - left.get(unit.index, 0)
+        for unit in first
+    ]
+    return max([0, *taken]) if taken else None
+
+
+def _most_at_a_time(unit: UnitRow, units: Iterable[UnitRow]) -> int:
+    """The most units that went on at one moment of ``unit``, itself among them."""
+    begins, ends = _span(unit)
+    moments: list[tuple[float, int]] = []
+    for start, end in map(_span, units):
+        if start < ends and begins < end:
+            moments += [(max(start, begins), 1), (end, -1)]
+    return max([1, *accumulate(change for _, change in sorted(moments))])
+
+
+def _span(unit: UnitRow) -> tuple[float, float]:
+    return unit.start_ns, inf if unit.end_ns is None else unit.end_ns
 
 
 def settled(

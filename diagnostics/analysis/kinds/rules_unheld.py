@@ -112,9 +112,7 @@ def freed_and_returnable(evidence: Evidence) -> Finding:
     if settled is None or settled.trim_rss is None:
         return silent(8)
     trimmed = settled.trim_rss - evidence.own_freed
-    need = evidence.need or 0
-    least = max(FREED_FLOOR, _FREED_SHARE * evidence.base, _TRIMMED_REUSED * need)
-    if trimmed < least:
+    if trimmed < _least_freed(evidence, _TRIMMED_REUSED):
         return silent(8)
     over = after_release(evidence)
     score = 0.9 if trimmed >= _HALF * over else 0.55
@@ -147,7 +145,7 @@ def freed_and_pinned(evidence: Evidence) -> Finding:
     if pinned is None or settled is None:
         return silent(9)
     trimmed = settled.trim_rss or 0
-    if pinned < _least_freed(evidence) or trimmed >= _HALF * pinned:
+    if pinned < _least_freed(evidence, _REUSED) or trimmed >= _HALF * pinned:
         return silent(9)
     return Finding(
         9,
@@ -167,7 +165,7 @@ def arenas_pinned(evidence: Evidence) -> Finding:
     if empty is None or left is None:
         return silent(10)
     alive = max(0, left.python or 0)
-    if empty < max(_least_freed(evidence), _FAR_ABOVE * alive):
+    if empty < max(_least_freed(evidence, _REUSED), _FAR_ABOVE * alive):
         return silent(10)
     return Finding(
         10,
@@ -182,6 +180,8 @@ def arenas_pinned(evidence: Evidence) -> Finding:
     )
 
 
-def _least_freed(evidence: Evidence) -> float:
-    need = evidence.need or 0
-    return max(FREED_FLOOR, _FREED_SHARE * evidence.base, _REUSED * need)
+def _least_freed(evidence: Evidence, reused: float) -> float:
+    """From how much free memory on it is not only there for the next unit: ``reused`` is the part
+    of the usual need that is."""
+    need, unit_need = evidence.need or 0, evidence.unit_need or 0
+    return max(FREED_FLOOR, _FREED_SHARE * evidence.base, reused * need, unit_need)
