@@ -1,12 +1,14 @@
 """Kinds of memory that somebody in Python holds: the verdict, its bytes, and the near misses."""
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
 from births import MB, OBJECTS, band, leak
 from kinds_runs import LOAD, Holder, Link, Run, write
 
-from diagnostics.analysis.kinds import judge
+from diagnostics.analysis.kinds import judge, judge_evidence
+from diagnostics.analysis.kinds.drawing import draw_evidence
 from diagnostics.recording.model import Frame
 from diagnostics.recording.reader import RecordingReader
 
@@ -253,6 +255,19 @@ def test_objects_without_a_referrer_that_survive_everything(verdict):
     found = verdict(LEAK.but(held=holder(UNREFERRED)))
     assert found.main.number == 6
     assert found.main.bytes == LEFT
+
+
+def test_what_was_freed_after_the_last_page_did_not_survive(tmp_path):
+    # given 12 MB of imports that stay, and what the pages left freed between two readings after the
+    # last one ended (as seen with documents in threads that the program itself collected)
+    imported = {1: 12 * MB}
+    run = LEAK.but(imported=lambda page: imported if page else {}, held=holder(UNREFERRED))
+    with RecordingReader(write(tmp_path / "run.p87", run)) as reader:
+        evidence = draw_evidence(reader)
+    assert 6 in numbers(judge_evidence(evidence))
+    freed = replace(evidence.retained, later=70_000)
+    left = replace(evidence.settled, left_python=12 * MB)
+    assert 6 not in numbers(judge_evidence(replace(evidence, retained=freed, settled=left)))
 
 
 def test_what_is_left_in_a_cycle_of_references_is_no_extension_s_fault(verdict):

@@ -36,6 +36,8 @@ def missing_decref(evidence: Evidence) -> Finding:
     unreferred = share(evidence, NO_REFERRER)
     without_chain = share(evidence, None) if evidence.suspects else 1.0
     stayed = min(kept, max(0, settled.left_python))
+    if evidence.retained is not None:  # imports are left as well, and are not what units left
+        stayed = min(stayed, evidence.retained.later)
     size = min(stayed, round(kept * (unreferred + without_chain)))
     if size < max(FLOOR_TOTAL, _HALF * kept * (unreferred + without_chain)):
         return silent(6)
