@@ -78,6 +78,7 @@ class SampledEngine(BaseProbe):
         self._status: dict[str, Any] = {}
         self._counted_ns = 0
         self._shown: set[int] = set()
+        self._sourced: set[int] = set()  # nodes whose source lines are kept
         self._unshown: dict[int, int] = {}  # sites whose source lines are still to be kept: node
         self._source_next_ns = 0
         self._own_bytes: dict[int, int] = {}
@@ -268,11 +269,14 @@ class SampledEngine(BaseProbe):
         return heap
 
     def _put_sources(self, writer: RecordingWriter) -> None:
-        """Keep the lines around the sites that hold something, each file read once."""
+        """Keep the lines around the sites that hold something and around those that called them:
+        what is released there tells as much. Each file is read once."""
         lines: defaultdict[str, set[int]] = defaultdict(set)
         for node in self._unshown.values():
-            _parent, file, _function, line = self._node(node)
-            lines[file].add(line)
+            while node and node not in self._sourced:
+                self._sourced.add(node)
+                node, file, _function, line = self._node(node)
+                lines[file].add(line)
         for file, wanted in lines.items():
             writer.put_source(file, self._source.contexts(file, wanted))
         self._shown |= self._unshown.keys()

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from diagnostics.probes.spans import Span, compiled_spans, name_at, token_spans
+from diagnostics.recording.blocks import placed
 
 _LARGEST_FILE = 2 * 1024 * 1024
 _AROUND = 3
@@ -36,7 +37,8 @@ class SourceIndex:
         return name_at(spans, line) if spans is not None else ""
 
     def contexts(self, file: str, lines: Iterable[int]) -> dict[int, str]:
-        """The source from three lines before each of ``lines`` to three after: number -> text.
+        """The source from three lines before each of ``lines`` to three after, and the lines that
+        open the blocks they stand in (loops, functions): number -> text.
 
         Empty where ``function`` is.
         """
@@ -46,13 +48,13 @@ class SourceIndex:
         try:
             with tokenize.open(file) as source:
                 until = islice(source, max(wanted, default=0))
-                return {
-                    number: text.rstrip("\n")
-                    for number, text in enumerate(until, 1)
-                    if number in wanted
-                }
+                texts = {number: text.rstrip("\n") for number, text in enumerate(until, 1)}
         except (OSError, SyntaxError, UnicodeDecodeError):
             return {}
+        for line in placed(texts.items()):
+            if line.number in wanted:
+                wanted.update(line.around)
+        return {number: text for number, text in texts.items() if number in wanted}
 
 
 def _spans_of(file: str) -> list[Span] | None:

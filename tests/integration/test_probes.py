@@ -110,6 +110,27 @@ def test_the_heap_series_names_the_line_and_its_function(path):
     assert ours == []
 
 
+@pytest.mark.parametrize("engine", ["exact", "sampled"])
+def test_the_loop_that_called_what_allocates_is_kept(path, engine):
+    # given a loop in people's code, a release call in it, and a function that allocates
+    kept = []
+    with record(path, engine=engine, frames=5):
+        for number in range(1, 6):
+            with unit("page", number):
+                text = "nothing"
+                text += " of this"
+                text += " matters"
+                kept.append(hoard(200))
+                text.strip()  # stands for page.close()
+    with RecordingReader(path) as reader:
+        code = [text.strip() for text in reader.source(__file__).values()]
+    assert "return [bytearray(10_000) for _ in range(count)]  # the line that keeps" in code
+    assert "text.strip()  # stands for page.close()" in code
+    # and the loop is known, although it stands five lines above
+    assert code.index("for number in range(1, 6):") < code.index("kept.append(hoard(200))")
+    assert "def test_the_loop_that_called_what_allocates_is_kept(path, engine):" in code
+
+
 def test_a_collection_belongs_to_the_unit_in_which_it_ran(path):
     gc.collect()
     with record(path, engine="none", types=False):

@@ -163,6 +163,43 @@ def test_what_closes_the_document_after_the_loop_is_no_release_of_its_pages(verd
     assert verdict(LEAK.but(held=holder(DOCUMENT), source=source)).main.number == 1
 
 
+LOAD_TO_PAGE = (
+    Frame("/srv/app/ingest.py", 40, "main"),
+    Frame("/srv/app/ingest.py", 12, "load"),
+    Frame("/srv/app/ingest.py", 22, "text_of"),
+    OBJECTS,
+)
+LOOP = {
+    10: "def load(path):",
+    11: "    for page in pdf.pages:",
+    12: "        texts.append(text_of(page))",
+    20: "def text_of(page):",
+    22: "    return page.extract_text()",
+    40: "load(sys.argv[1])",
+}
+
+
+@pytest.mark.parametrize(
+    ("added", "kind"),
+    [
+        ({13: "        page.close()"}, 2),
+        ({13: "        if page.number:", 14: "            page.close()"}, 2),
+        ({21: "    page.close()"}, 2),  # in the function that the loop calls
+        ({11: "    for page in pdf.pages: page.close()"}, 2),
+        ({13: "    pdf.close()"}, 1),  # after the loop
+        ({38: "    pdf.close()"}, 1),  # in some function above the call of main
+        ({24: "def close(page):", 25: "    page.close()"}, 1),  # in a function beside it
+        ({13: "        def done():", 14: "            page.close()"}, 1),  # told, not done
+        ({11: "    with pdfplumber.open(path):", 13: "        pdf.close()"}, 1),  # no loop
+        ({9: "for path in paths:", 39: "    path.close()", 40: "    load(path)"}, 1),
+    ],
+)
+def test_a_release_call_counts_where_the_loop_comes_by(verdict, added, kind):
+    source = {LOAD.file: dict(sorted((LOOP | added).items()))}
+    run = LEAK.but(held=holder(DOCUMENT), source=source, stack=LOAD_TO_PAGE)
+    assert verdict(run).main.number == kind
+
+
 def test_failed_pages_alone_keep_their_memory(verdict):
     # given every fifth page of 20 failing, each with 5 MB in its frames
     failed = (5, 10, 15, 20)

@@ -145,7 +145,35 @@ def test_the_index_gives_the_lines_around(file):
         4: "",
         5: "def plain(",
     }
-    assert list(SourceIndex().contexts(file, [47])) == [44, 45, 46, 47]
+    assert list(SourceIndex().contexts(file, [47])) == [43, 44, 45, 46, 47]  # 43 is less far in
+
+
+def test_the_lines_that_open_the_blocks_come_along(tmp_path):
+    file = tmp_path / "ingest.py"
+    file.write_text(
+        textwrap.dedent("""\
+            def other():
+                pass
+            def load(paths):
+                first = 4
+                for path in sorted(
+                    paths, key=len
+                ):
+                    # a comment
+                    second = 9
+            # a comment at the margin
+                    third = 11
+
+                    if second:
+                        fifth = 14
+                        sixth = 15
+                        seventh = 16
+                        eighth = 17
+                        ninth = 18
+            """)
+    )
+    assert list(SourceIndex().contexts(str(file), [18])) == [3, 5, 13, 15, 16, 17, 18]
+    assert list(SourceIndex().contexts(str(file), [11])) == [3, 5, *range(8, 15)]
 
 
 def test_files_that_cannot_be_read_give_nothing(tmp_path):

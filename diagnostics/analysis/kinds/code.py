@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from diagnostics.analysis.heap_changes import site_changes
 from diagnostics.analysis.kinds.evidence import KnownCode, ReleaseCall
@@ -14,11 +14,13 @@ from diagnostics.analysis.kinds.readings import Span
 from diagnostics.analysis.retention import Births
 from diagnostics.analysis.sites import library_of
 from diagnostics.analysis.stacks import OWN_CODE, Stacks, callers_first, is_own
+from diagnostics.recording.blocks import Placed, placed
 from diagnostics.recording.model import Frame, unit_and_site
 from diagnostics.recording.reader import RecordingReader
 
 _CALL = re.compile(r"\.\s*(\w+)\s*\(")
 _LOOP = re.compile(r"\s*(async\s+)?(for|while)\b")
+_FUNCTION = re.compile(r"\s*(async\s+)?(def|class)\b")
 _USUAL_RELEASES = frozenset({"close", "release", "clear", "dispose", "free", "unload", "cleanup"})
 _LIBRARY_BYTES = 100_000  # of code and classes; less is a module that came late
 _LIBRARY_SHARE = 0.05  # of all code there is; less may be the error of the estimate
@@ -125,27 +127,57 @@ def release_calls(
 ) -> list[ReleaseCall]:
     """The calls that let go, in the loops of people's own code that led to these stacks.
 
-    A call counts where it stands near the line on the stack and at least as deep: what follows the
-    loop lets go of everything once, not of each unit.
+    A call counts in the innermost loop on a stack, and in the functions that this loop calls: what
+    follows the loop lets go of everything once, not of each unit.
     """
     names = _USUAL_RELEASES | release_names()
-    found: dict[tuple[str, int], ReleaseCall] = {}
-    source: dict[str, dict[int, str]] = {}
+    profiled: dict[str, dict[int, str]] = {}
     for row in reader.line_profile():
-        source.setdefault(row.file, {})[row.line] = row.source
-    own = {frame for stack in stacks for frame in stack if is_own(frame.file)}
-    for frame in own:
-        lines = {**reader.source(frame.file), **source.get(frame.file, {})}
-        here = lines.get(frame.line)
-        if here is None:
-            continue
-        least = _depth(here) + (1 if _LOOP.match(here) else 0)
-        for number, text in lines.items():
-            near = abs(number - frame.line) <= _NEAR_LINES and _depth(text) >= least
-            if near and not names.isdisjoint(_CALL.findall(text)):
-                found[frame.file, number] = ReleaseCall(frame.file, number, text.strip())
+        profiled.setdefault(row.file, {})[row.line] = row.source
+    files: dict[str, dict[int, Placed]] = {}
+    found: dict[tuple[str, int], ReleaseCall] = {}
+    for stack in stacks:
+        own = [frame for frame in stack if is_own(frame.file)]
+        for file in {frame.file for frame in own} - files.keys():
+            known = {**reader.source(file), **profiled.get(file, {})}
+            files[file] = {line.number: line for line in placed(sorted(known.items()))}
+        for frame, block in _in_the_loop(own, files):
+            lines = files[frame.file]
+            for line in lines.values():
+                near = abs(line.number - frame.line) <= _NEAR_LINES
+                runs = line.number == block or block in _blocks(line, lines)
+                if near and runs and not names.isdisjoint(_CALL.findall(line.text)):
+                    place = frame.file, line.number
+                    found[place] = ReleaseCall(*place, line.text.strip())
     return [found[place] for place in sorted(found)]
 
 
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip())
+def _in_the_loop(
+    own: Sequence[Frame], files: Mapping[str, Mapping[int, Placed]]
+) -> list[tuple[Frame, int]]:
+    """What the innermost loop on a stack runs: the frames from there on, and for each the line that
+    opens the loop or the function. Empty where no loop is seen."""
+    blocks: list[tuple[Frame, int]] = []
+    for frame in own:
+        lines = files[frame.file]
+        here = lines.get(frame.line)
+        if here is None:
+            continue
+        around = [frame.line, *_blocks(here, lines)]
+        loop = next((number for number in around if _LOOP.match(lines[number].text)), None)
+        if loop is not None:
+            blocks = [(frame, loop)]
+        elif blocks and _FUNCTION.match(lines[around[-1]].text):
+            blocks.append((frame, around[-1]))
+    return blocks
+
+
+def _blocks(line: Placed, lines: Mapping[int, Placed]) -> list[int]:
+    """The numbers of the lines that open the blocks around a line, the innermost first, up to its
+    function."""
+    found: list[int] = []
+    for number in reversed(line.around):
+        found.append(number)
+        if _FUNCTION.match(lines[number].text):
+            break
+    return found
