@@ -37,7 +37,8 @@ def python_with(name: str, cache: Path) -> Path:
         _called(sys.executable, "-m", "venv", str(folder))
         # Complete lists and --no-deps: what the tests' own environment has is not fetched again.
         wanted = ("--no-deps", "--only-binary", ":all:", "-r", str(requirements))
-        _called(str(python), "-m", "pip", "install", "--quiet", *wanted)
+        pip = ("-m", "pip", "--disable-pip-version-check", "--quiet", "install")
+        _called(str(python), *pip, *wanted)
         _lay_on_top(folder)
         (folder / _DONE).touch()
     return python
@@ -61,5 +62,6 @@ def _fingerprint(requirements: Path) -> str:
 def _called(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
-        raise NotInstallableError(last[0])
+        said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        errors = [line for line in said if line.startswith("ERROR")] or said
+        raise NotInstallableError(errors[-1] if errors else "no reason given")

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 
 from documents import document
-from environments import python_with
+from environments import NotInstallableError, python_with
 from loads import Load
 from measures import Bare, Recorded
 
@@ -39,6 +39,7 @@ class Runner:
         self._folder = folder
         self._pool = ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), _MOST_AT_A_TIME))
         self._making = Lock()  # of documents and environments
+        self._not_made: dict[str, NotInstallableError] = {}
         self.begin_recorded = cache(partial(self._pool.submit, self._recorded))
         self.begin_bare = cache(partial(self._pool.submit, self._bare))
 
@@ -101,4 +102,12 @@ class Runner:
         if not load.environment:
             return Path(sys.executable)
         with self._making:
-            return python_with(load.environment, self._kept)
+            if (
+                load.environment in self._not_made
+            ):  # tried once: where nothing answers it takes long
+                raise self._not_made[load.environment]
+            try:
+                return python_with(load.environment, self._kept)
+            except NotInstallableError as reason:
+                self._not_made[load.environment] = reason
+                raise
