@@ -123,12 +123,19 @@ def suspects_of(reader: RecordingReader, capture: Capture | None, stacks: Stacks
             steadiness=suspect.steadiness,
             stack=stacks.frames(suspect.site),
             imported=suspect.site is not None and stacks.is_import(suspect.site),
-            chains=tuple(
-                sorted(chains[suspect.rank], key=lambda found: (-found[1], len(found[0])))
-            ),
+            chains=_ordered(chains[suspect.rank]),
         )
         for suspect in reader.suspects(capture.id)
     ]
+
+
+def _ordered(chains: Iterable[tuple[Chain, int]]) -> tuple[tuple[Chain, int], ...]:
+    """The most common first, then the short ones. Where no two are alike, the one of middle length
+    comes first: the shortest is that of the object nearest to a root, and no other's."""
+    ordered = sorted(chains, key=lambda found: (-found[1], len(found[0])))
+    if ordered and ordered[0][1] == 1:
+        ordered.insert(0, ordered.pop((len(ordered) - 1) // 2))
+    return tuple(ordered)
 
 
 def suspects_json(suspects: Iterable[Held]) -> list[dict[str, Any]]:

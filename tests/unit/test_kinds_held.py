@@ -9,6 +9,7 @@ from kinds_runs import LOAD, Holder, Link, Run, write
 
 from diagnostics.analysis.kinds import judge, judge_evidence
 from diagnostics.analysis.kinds.drawing import draw_evidence
+from diagnostics.analysis.suspects import _ordered
 from diagnostics.recording.model import Frame
 from diagnostics.recording.reader import RecordingReader
 
@@ -305,6 +306,15 @@ def test_what_was_freed_after_the_last_page_did_not_survive(tmp_path):
     freed = replace(evidence.retained, later=70_000)
     left = replace(evidence.settled, left_python=12 * MB)
     assert 6 not in numbers(judge_evidence(replace(evidence, retained=freed, settled=left)))
+
+
+def test_the_chain_of_the_object_nearest_to_a_root_does_not_stand_for_others():
+    # given chains of one object each, as of a tree's nodes, one of which is in a list itself
+    far = [(VALUE + (Link("bs4.element.Tag", ".next_sibling"),) * more, 1) for more in (1, 4, 8)]
+    assert _ordered([far[2], (VALUE[:3], 1), *far[:2]])[0] == far[0]
+    # but those that several objects have say more, whatever their length
+    assert _ordered([*far, (VALUE[:3], 2)])[0] == (VALUE[:3], 2)
+    assert _ordered([]) == ()
 
 
 def test_what_is_left_in_a_cycle_of_references_is_no_extension_s_fault(verdict):
