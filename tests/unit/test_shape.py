@@ -235,7 +235,7 @@ def test_a_full_collection_after_the_last_frame(tmp_path, collected_at, freed, k
     # then pages that it freed are not said to have been alive when the last one ended
     with RecordingReader(tmp_path / "run.p87") as reader:
         births = Births.of(reader)
-    assert shape_of_births(births).kind == kind
+    assert shape_of_births(births, births.ended()).kind == kind
     assert len(births.ended()) == pages
     held = sum(unit.left for unit in births.ended())
     assert held == (28 * 600_000 if kind == "band" else 35 * 600_000)
