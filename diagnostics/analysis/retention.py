@@ -19,7 +19,7 @@ FLOOR_BYTES = 16 * 1024
 ALIVE_SHARE = 0.1
 """A unit counts as alive while it holds this part of its peak: what it built, not a crumb of it."""
 
-_MOSTLY = 0.75
+_MOSTLY = 0.75  # of what was gone: the rest may be what nobody's collection freed
 
 
 def why_no_births(reader: RecordingReader) -> str:
@@ -77,7 +77,7 @@ class Births:
     """Follows the bytes of every birth unit through a recording, reading only what is new.
 
     Its memory grows with the number of units and of what is alive, not with time. ``alive`` are the
-    bytes by pair of unit and site as of the last frame, which was at ``last_ns``, -1 without any.
+    bytes by pair of unit and site as of the last frame; that was at ``last_ns``, -1 without any.
     """
 
     def __init__(self) -> None:
@@ -98,9 +98,9 @@ class Births:
         self._seen_busy = 0
         self._left: dict[int, int] = {}  # where it changed since
         self._idle_alive: dict[int, int] = {}
-        self.last_ns = self._busy_ns = -1  # of all frames, and of those while units went on
         self._last_event_ns = -1
-        self._collected: list[tuple[int, int]] = []  # (end_ns, bytes) of full collections
+        self.last_ns = self._busy_ns = -1  # of all frames, and of those while units went on
+        self._collected: list[tuple[int, int]] = []  # (end_ns, bytes) of full ones since then
 
     @classmethod
     def of(cls, reader: RecordingReader) -> Self:
@@ -127,6 +127,8 @@ class Births:
         for frame in reader.changes("alive", after_ns=self.last_ns):
             self._take(frame)
             self.last_ns = frame.t_ns
+        # What came before a frame while units went on is in that frame.
+        self._collected = [found for found in self._collected if 0 <= self._busy_ns < found[0]]
         self.gap = why_no_births(reader) if self.last_ns < 0 else ""
 
     def retention(self) -> list[UnitRetention]:
@@ -174,7 +176,7 @@ class Births:
         """Whether most of what units held in the last frame while they went on, and no more in the
         one after, was gone before the last unit ended: full collections in between freed it."""
         last_ns = self._ends[-1][0] if self._ends else -1
-        freed = sum(size for end_ns, size in self._collected if self._busy_ns < end_ns <= last_ns)
+        freed = sum(size for end_ns, size in self._collected if end_ns <= last_ns)
         ended = {index for _, index in self._ends[: self._seen_busy]}
         lost = sum(
             max(0, left - self._now.get(unit, 0))

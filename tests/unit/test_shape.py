@@ -1,6 +1,7 @@
 """The sentence below the lens: made-up runs whose shape is known."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from births import MB, S, band, leak, write_run
@@ -239,6 +240,20 @@ def test_a_full_collection_after_the_last_frame(tmp_path, collected_at, freed, k
     assert len(births.ended()) == pages
     held = sum(unit.left for unit in births.ended())
     assert held == (28 * 600_000 if kind == "band" else 35 * 600_000)
+
+
+def test_collections_before_the_last_frame_are_not_kept(tmp_path):
+    """A recording that goes on for days has one a minute."""
+    writer = RecordingWriter(tmp_path / "run.p87", {"settings": {"engine": "sampled"}})
+    for page in range(1, 101):
+        writer.put_units([UnitRow(page, "page", f"page {page}", page * S, (page + 1) * S)])
+        collection = GcEvent(page * S, S // 10, 2, 9, 0, page)
+        writer.add_gc_events([replace(collection, heap_before=3 * MB, heap_after=2 * MB)])
+        writer.add_changes("alive", (page + 1) * S - 1, page, {alive_id(page, 1): (600_000, 1)})
+    writer.close()
+    with RecordingReader(tmp_path / "run.p87") as reader:
+        births = Births.of(reader)
+    assert births._collected == []
 
 
 @pytest.mark.parametrize("after", [leak(3 * MB), band(10, 3 * MB), lambda page: {}])
