@@ -32,7 +32,7 @@ def losses(probes: Iterable[ProbeInfo], cost: CostInfo) -> list[str]:
     ]
 
 
-_NOUNS = {"heap": "pick", "gc": "collection", "mappings": "mapping", "recorder": "reading"}
+_NOUNS = {"heap": "pick", "gc": "collection", "mappings": "reading", "recorder": "reading"}
 _LOST = {
     "heap": (
         "{count} of the heap engine{each}: blocks that were allocated where no stack can be read"
@@ -44,8 +44,8 @@ _LOST = {
         " going on when the recording began. Their pauses are in no sum."
     ),
     "mappings": (
-        "{count} of the process that are too large to be walked through page by page. The lens by"
-        " address shows them as a whole only."
+        "{count} of mappings too large to be walked through page by page. The lens by address shows"
+        " these as a whole only."
     ),
     "recorder": (
         "{count} that could not be stored; the log says why. The figures of those moments are"

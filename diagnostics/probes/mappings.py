@@ -31,8 +31,8 @@ _MOST_BIN_BYTES = 4 << 30  # 65,536 bins: a reserved range of terabytes must not
 class MappingProbe(BaseProbe):
     """The series "mappings" and "residency", every ``every_s`` seconds at most, and at the end.
 
-    The pace slows down where readings would take more than 0.5 % of the time. ``dropped`` counts
-    the mappings too large for their pages to be read.
+    The pace slows down where readings would take more than 0.5 % of the time. ``dropped`` counts,
+    at each reading, the mappings too large for their pages to be read.
     """
 
     name = "mappings"
