@@ -34,20 +34,19 @@ from diagnostics.recording.reader import FrameState, RecordingReader
 KINDS: tuple[MappingKind, ...] = ("heap", "anonymous", "file-backed", "stack", "special")
 
 _TOTALS = [[kind] for kind in range(len(KINDS))]
-
-
-_FEW = 5
+_FEW = 5  # readings: with fewer, what lasted a quarter of the run may be in none
 
 
 def few_readings(reader: RecordingReader) -> str:
-    """What a map of fewer than five readings cannot tell, and what would; "" for one of more."""
+    """What a map of fewer than five readings cannot tell, and what would tell it; "" for one of
+    more, or of none."""
     found = islice(reader.changes("mappings", after_ns=-1), _FEW)
     moments = [format_seconds(change.t_ns / 1e9) for change in found]
     if not 0 < len(moments) < _FEW:
         return ""
     return (
-        f"Only {counted(len(moments), 'reading')} of the mappings that differ are in this recording"
-        f" (at {', '.join(moments)}): what came and went in between is not seen. They are read at"
+        f"Only {counted(len(moments), 'reading')} of the mappings brought something new (at"
+        f" {', '.join(moments)}): what came and went in between is not seen. They are read at"
         " the start, at the end, and every two seconds in between, less often where that would take"
         " more than 0.5 % of the time. A longer run has more of them."
     )

@@ -26,10 +26,11 @@ def draw(watch: Watch, scale: Scale) -> None:
         title="Resident memory by address over time",
         y_title="mapping",
     )
-    with RecordingReader(watch.path) as reader:
-        few = few_readings(reader)
-    if few and not watch.is_running:
-        st.info(few)
+    if not watch.is_running:
+        with RecordingReader(watch.path) as reader:
+            few = few_readings(reader)
+        if few:
+            st.info(few)
     picked = heatmap(view, key="address-map", height=max(360, 120 + 14 * len(table.rows)))
     if picked is None:
         st.caption(
