@@ -44,7 +44,7 @@ def per_unit_cache(evidence: Evidence) -> Finding:
     if kept < FLOOR_TOTAL or size < FLOOR_TOTAL:
         return silent(1)
     evidence_lines = [
-        *_leaves(evidence, kept),
+        *_leaves(evidence),
         *_held_by(evidence, 1),
         *_survived_lines(evidence),
         *_follows(evidence),
@@ -95,7 +95,7 @@ def release_without_effect(evidence: Evidence) -> Finding:
         2,
         score,
         size,
-        (*lines, *_leaves(evidence, kept), *_held_by(evidence, 1), *_survived_lines(evidence)),
+        (*lines, *_leaves(evidence), *_held_by(evidence, 1), *_survived_lines(evidence)),
         f"The same loop without the release call leaves more behind for each {evidence.kind}.",
         Rerun(
             "A line profile of the loop shows what each line adds and gives back.", {"lines": True}
@@ -118,7 +118,7 @@ def small_value_pins(evidence: Evidence) -> Finding:
         size,
         (
             f"{format_bytes(size)} are held through {in_words(suspect.chain)}{small}",
-            *_leaves(evidence, size),
+            *_leaves(evidence),
         ),
         "Copies of the values, str(value), hold as much.",
     )
@@ -163,7 +163,7 @@ def registry(evidence: Evidence) -> Finding:
         12,
         0.85,
         size,
-        (*lines, *_leaves(evidence, size), *_follows(evidence)),
+        (*lines, *_leaves(evidence), *_follows(evidence)),
         _AS_LONG,
     )
 
@@ -203,7 +203,7 @@ def _each(evidence: Evidence) -> float:
     return evidence.python.per_unit if evidence.python else 0
 
 
-def _leaves(evidence: Evidence, kept: int) -> list[str]:
+def _leaves(evidence: Evidence) -> list[str]:
     retained = evidence.retained
     if retained is None or not retained.each:
         return []
