@@ -336,9 +336,8 @@ class Recorder:
         self._pid = os.getpid()
         self._start_ns = time.monotonic_ns()
         reasons: list[str] = []
-        self._settings["engine"] = (
-            self._wanted_engine
-        )  # else the run before had chosen for this one
+        # Else what the run before fell back to would count as asked for.
+        self._settings["engine"] = self._wanted_engine
         self._probes = probes = standard_probes(self._settings, reasons.append)
         if self._settings["engine"] == "default":
             self._settings["engine"] = probes.engine.engine_name if probes.engine else "none"

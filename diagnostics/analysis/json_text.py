@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-_INDENT = 2
 _PLAIN = {str, int, float, bool, type(None)}
 
 
@@ -24,7 +23,7 @@ def _part(value: Any) -> str:
     if _is_table(value):
         return _table(value)
     # No text holds a line break in JSON: those here are the layout's.
-    return json.dumps(value, indent=_INDENT).replace("\n", "\n" + " " * _INDENT)
+    return json.dumps(value, indent=2).replace("\n", "\n  ")
 
 
 def _is_table(value: Any) -> bool:

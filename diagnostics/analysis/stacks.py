@@ -77,7 +77,7 @@ class Stacks:
             )
 
     @property
-    def imports(self) -> bool:
+    def has_imports(self) -> bool:
         """Whether any stack imports a module."""
         return any(self._importing.values())
 

@@ -6,7 +6,8 @@ import pandas as pd
 import streamlit as st
 from streamlit.elements.lib.column_types import ColumnConfig
 
-_LETTER_PX, _PADDING_PX = 7.2, 22
+_LETTER_PX = 7.2  # a little more than the mean of the table's face at 14 px
+_PADDING_PX = 22
 _MOST_PX = 460  # what is longer is read with a double click
 
 
@@ -17,11 +18,11 @@ def fitted(table: pd.DataFrame) -> dict[str, ColumnConfig]:
     The last column has no width of its own: it fills what is left.
     """
     return {
-        str(name): st.column_config.TextColumn(width=width_px([str(name), *map(str, table[name])]))
+        str(name): st.column_config.TextColumn(width=_width_px([str(name), *map(str, table[name])]))
         for name in table.columns[:-1]
     }
 
 
-def width_px(texts: list[str]) -> int:
+def _width_px(texts: list[str]) -> int:
     """The width of a column that holds ``texts``, its title among them."""
     return min(_MOST_PX, round(_PADDING_PX + _LETTER_PX * max(map(len, texts))))

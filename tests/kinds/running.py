@@ -102,9 +102,8 @@ class Runner:
         if not load.environment:
             return Path(sys.executable)
         with self._making:
-            if (
-                load.environment in self._not_made
-            ):  # tried once: where nothing answers it takes long
+            # Tried once: where nothing answers it takes long.
+            if load.environment in self._not_made:
                 raise self._not_made[load.environment]
             try:
                 return python_with(load.environment, self._kept)

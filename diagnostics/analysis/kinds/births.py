@@ -79,6 +79,7 @@ def _outside(
     reader: RecordingReader, stacks: Stacks, t_ns: int, births: Births
 ) -> Counter[int] | None:
     found: Counter[int] = Counter()
+    # What the births have followed is not read and put together once more.
     alive: Mapping[int, int] | None = births.alive
     if not 0 <= births.last_ns <= t_ns:
         state = reader.state_at("alive", t_ns)

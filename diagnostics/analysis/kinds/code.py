@@ -45,7 +45,7 @@ def import_spans(reader: RecordingReader, stacks: Stacks, births: Births) -> lis
     """When libraries were imported, in order and apart: while the units went on that did it.
     Outside of units, or where they are not known, from a look at the heap to the next one that
     found more code."""
-    if not stacks.imports:
+    if not stacks.has_imports:
         return []
     units = births.units.rows
     first_ns = min((row.start_ns for row in units.values()), default=reader.last_ns())

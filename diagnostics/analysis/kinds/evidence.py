@@ -175,12 +175,11 @@ class Evidence:
     native memory or the resident set is; ``own_freed`` is what those tables had at most and gave up
     again. ``need`` is what the loader usually has in use at a time (three quarters of the readings
     are below), above the start, ``unit_need`` what one of the first units took at a time and let go
-    of. ``slack`` is pymalloc's empty space and
-    ``free`` what malloc had free, both before anything was let go. ``opened`` is what was allocated
-    before the first unit (imports apart) and still there when the last one ended, in Python blocks;
-    ``outside`` what came to that while units went on. ``packages`` are the libraries that stacks
-    and mapped files tell of, those first through which most memory came. ``captured_at_end``: the
-    suspects are those of after the last unit.
+    of. ``slack`` is pymalloc's empty space and ``free`` what malloc had free, both before anything
+    was let go. ``opened`` is what was allocated before the first unit (imports apart) and still
+    there when the last one ended, in Python blocks; ``outside`` what came to that while units went
+    on. ``packages`` are the libraries that stacks and mapped files tell of, those first through
+    which most memory came. ``captured_at_end``: the suspects are those of after the last unit.
     """
 
     kind: str

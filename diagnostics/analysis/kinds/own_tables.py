@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from diagnostics.analysis.kinds.growth import Reading, value_at
 from diagnostics.recording.model import HeapTotal, UnitPeak, UnitRow
@@ -14,10 +15,10 @@ from diagnostics.recording.model import HeapTotal, UnitPeak, UnitRow
 class OwnTables:
     """What the engine's tables had gained since its first reading, at each reading, in bytes."""
 
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[Reading, ...]
 
     @classmethod
-    def of(cls, totals: Sequence[HeapTotal]) -> OwnTables:
+    def of(cls, totals: Sequence[HeapTotal]) -> Self:
         """Of the totals in order of time."""
         first = totals[0].engine_bytes if totals else 0
         return cls(tuple((total.t_ns, total.engine_bytes - first) for total in totals))
