@@ -31,12 +31,11 @@ FORBIDDEN = {
     "diagnostics/captures.py": HEAVY
     | {f"diagnostics.{part}" for part in ("recorder", "launch", "loaders")}
     | {f"diagnostics.{part}" for part in ("analysis", "figures", "cli")},
-    "diagnostics/recorder.py": HEAVY
-    | {f"diagnostics.{part}" for part in ("launch", "loaders", "analysis", "figures", "cli")},
-    "diagnostics/units.py": HEAVY
-    | {f"diagnostics.{part}" for part in ("launch", "loaders", "analysis", "figures", "cli")},
-    "diagnostics/unit_numbers.py": HEAVY
-    | {f"diagnostics.{part}" for part in ("launch", "loaders", "analysis", "figures", "cli")},
+    **{
+        f"diagnostics/{module}.py": HEAVY
+        | {f"diagnostics.{part}" for part in ("launch", "loaders", "analysis", "figures", "cli")}
+        for module in ("recorder", "ending", "settlement", "units", "unit_numbers")
+    },
     "diagnostics/loaders": HEAVY
     | {f"diagnostics.{part}" for part in ("recorder", "units", "recording", "probes", "launch")}
     | {f"diagnostics.{part}" for part in ("analysis", "figures", "cli")},
