@@ -20,7 +20,10 @@ def cost_in_words(cost: CostInfo) -> str:
 
 def losses(probes: Iterable[ProbeInfo], cost: CostInfo) -> list[str]:
     """What was lost, why, and what that means: a sentence for each probe that lost something."""
-    each = f" of up to {format_bytes(cost.sampling_bytes)} each" if cost.sampling_bytes else ""
+    # A pick stands for the distance to the next one, of a larger block for the block's own size.
+    each = "their size"
+    if cost.sampling_bytes:
+        each = f"up to {format_bytes(cost.sampling_bytes)} for each, and by all of a larger block"
     return [
         _LOST.get(probe.name, _OTHERS).format(
             count=counted(probe.dropped, _NOUNS.get(probe.name, "measurement")),
@@ -35,9 +38,9 @@ def losses(probes: Iterable[ProbeInfo], cost: CostInfo) -> list[str]:
 _NOUNS = {"heap": "pick", "gc": "collection", "mappings": "reading", "recorder": "reading"}
 _LOST = {
     "heap": (
-        "{count} of the heap engine{each}: blocks that were allocated where no stack can be read"
-        " (without the GIL), or when its tables were full. What is told of live Python memory"
-        " may be too low by as much, and no line has them."
+        "{count} of the heap engine: blocks that were allocated where no stack can be read (without"
+        " the GIL), or when its tables were full. No line has them, and what is told of live Python"
+        " memory may be too low by {each}."
     ),
     "gc": (
         "{count} of the collector: more came between two ticks than are noted down, or one was"
