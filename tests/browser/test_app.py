@@ -27,7 +27,6 @@ from diagnostics.recording.reader import RecordingReader
 PATIENCE_MS = 30_000
 REPORT = ROOT / "sample_docs" / "annual-report.pdf"
 MINUTES = ROOT / "sample_docs" / "minutes.html"
-FINISHED = re.compile("finished, .* (pages|sections)")
 Workbench = Callable[..., str]
 
 
