@@ -90,7 +90,7 @@ def _describe(reader: RecordingReader, size: int, changed_at: str) -> LibraryEnt
         unit_kind=units[0].kind if units else "",
         state=outcome.state,
         reason=outcome.reason,
-        peak_bytes=highest_rss(reader, reader.unit_peaks()),
+        peak_bytes=highest_rss(reader.process(), reader.unit_peaks(), reader.ledger()),
     )
 
 

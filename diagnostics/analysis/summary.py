@@ -177,7 +177,7 @@ def _process(
     pss = [sample.pss for sample in samples if sample.pss is not None]
     return ProcessInfo(
         rss_start_bytes=first.rss if first else None,
-        rss_peak_bytes=highest_rss(reader, peaks),
+        rss_peak_bytes=highest_rss(samples, peaks, reader.ledger()),
         rss_end_bytes=last.rss if last else None,
         uss_peak_bytes=max(uss, default=None),
         uss_end_bytes=uss[-1] if uss else None,
