@@ -15,7 +15,6 @@ from pages.common import keys
 from pages.common.prose import prose
 
 _CHOSEN = "leaks-capture"
-_AWAITED = "leaks-awaited"  # how many captures there were when another one was asked for
 
 _NS = 1e9
 _WHY: Mapping[CaptureReason, str] = {
@@ -33,7 +32,7 @@ def choose(path: Path, captures: Sequence[Capture], best: Capture) -> Capture:
     A new one does not push itself in front of what is being read, unless it was asked for here.
     """
     by_id = {capture.id: capture for capture in captures}
-    chosen_key, awaited_key = keys.of(path, _CHOSEN), keys.of(path, _AWAITED)
+    chosen_key, awaited_key = keys.of(path, _CHOSEN), keys.of(path, keys.CAPTURE_AWAITED)
     awaited = st.session_state.get(awaited_key)
     if awaited is not None and len(captures) > awaited:
         del st.session_state[awaited_key]
@@ -56,7 +55,7 @@ def button(watch: Watch, taken: int) -> None:
     """ "Capture now", as long as the run goes on and can be asked; ``taken`` captures are there."""
     if not (watch.is_running and asking.can_capture(watch.path)):
         return
-    awaited_key = keys.of(watch.path, _AWAITED)
+    awaited_key = keys.of(watch.path, keys.CAPTURE_AWAITED)
     waiting = st.session_state.get(awaited_key) == taken
     if st.button(
         "Capturing…" if waiting else "Capture now",
