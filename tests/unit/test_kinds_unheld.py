@@ -107,6 +107,14 @@ def test_resident_memory_that_goes_on_growing_is_no_sure_health(verdict, engine)
     assert found.rerun is not None
 
 
+def test_without_an_engine_nobody_knows_which_memory_is_native(verdict):
+    # given 90 MB that each page adds to, which may as well be Python's blocks
+    found = verdict(Run(native=per_page(5 * MB), steps=None, engine="none"))
+    assert found.main.number == 0
+    assert not {4, 5} & {finding.number for finding in found.alternatives}
+    assert found.rerun is not None
+
+
 def test_tables_of_the_engine_that_grow_with_the_pages_are_no_trouble_of_the_loader(verdict):
     # given an engine that notes down each block of a result, 5 MB of the 7 MB a page
     found = verdict(Run(tables=per_page(5 * MB), peak=lambda page: 7 * MB))

@@ -53,9 +53,11 @@ def rss_growth(
 def native_readings(ledger: Iterable[LedgerReading], own: OwnTables) -> list[Reading]:
     """Native memory in use: malloc's, without the large blocks that Python takes from it and
     without the engine's tables, and what is anonymous and neither malloc's nor pymalloc's. Empty
-    where malloc cannot be asked."""
+    where malloc cannot be asked, and where nobody counted Python's blocks, which are then in it."""
     return own.without(
-        (row.t_ns, _native(row, row.native_used)) for row in ledger if row.native_used is not None
+        (row.t_ns, _native(row, row.native_used))
+        for row in ledger
+        if row.native_used is not None and row.python is not None
     )
 
 
