@@ -214,6 +214,20 @@ def test_failed_pages_alone_keep_their_memory(verdict):
     assert "3 failed pages left 5.0 MB each" in found.main.evidence[0]
 
 
+def test_where_every_page_failed_nothing_tells_that_failing_is_what_keeps_memory(verdict):
+    # given 20 pages that keep 5 MB each, as a cache does, and all fail
+    def python(page):
+        return dict.fromkeys(range(1, page + 1), 5 * MB)
+
+    run = Run(python=python, during=lambda page: 5 * MB, failed=range(1, 21))
+    found = verdict(run)
+    assert 11 not in (found.main.number, *(finding.number for finding in found.stacked))
+    [failures] = [finding for finding in found.alternatives if finding.number == 11]
+    assert failures.evidence == (
+        "19 failed pages left 5.0 MB each, with no finished page to compare with",
+    )
+
+
 def test_failed_pages_that_let_go_are_no_trouble(verdict):
     run = Run(python=lambda page: {}, failed=(5, 10, 15))
     assert verdict(run).main.number == 0

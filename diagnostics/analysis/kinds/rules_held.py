@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diagnostics.analysis.format import counted, format_bytes, format_count, format_share
-from diagnostics.analysis.kinds.evidence import Evidence, Growth
+from diagnostics.analysis.kinds.evidence import Evidence, Growth, Retained
 from diagnostics.analysis.kinds.finding import CAPTURE, Finding, Rerun, silent
 from diagnostics.analysis.kinds.holding import (
     RESULT,
@@ -136,8 +136,9 @@ def exception_pins_frames(evidence: Evidence) -> Finding:
     steps = retained.failed >= max(FLOOR_EACH, _FAR_ABOVE * retained.finished)
     if not steps:
         return silent(11)
+    score = _LIKELY if _some_finished(retained) else _MAYBE  # else there is nothing to compare with
     return Finding(
-        11, _LIKELY, retained.failed_total, tuple(_failures(evidence)), _NO_EXCEPTION, CAPTURE
+        11, score, retained.failed_total, tuple(_failures(evidence)), _NO_EXCEPTION, CAPTURE
     )
 
 
@@ -247,11 +248,20 @@ def _failures(evidence: Evidence) -> list[str]:
     retained = evidence.retained
     if retained is None or not retained.failed_units:
         return []
+    finished = (
+        f"those that finished {format_bytes(retained.finished)}"
+        if _some_finished(retained)
+        else f"with no finished {evidence.kind} to compare with"
+    )
     return [
         f"{counted(retained.failed_units, 'failed ' + evidence.kind)} left"
-        f" {format_bytes(retained.failed)} each, those that finished"
-        f" {format_bytes(retained.finished)}"
+        f" {format_bytes(retained.failed)} each, {finished}"
     ]
+
+
+def _some_finished(retained: Retained) -> bool:
+    """Whether a unit finished among those that count: the newest does not."""
+    return retained.failed_units < retained.units - 1
 
 
 def _release_seen(evidence: Evidence) -> bool:
