@@ -60,6 +60,14 @@ def produced(*, characters: int = 0, bytes: int = 0) -> None:  # noqa: A002 - th
         mark.book.add_output(mark, characters, bytes)
 
 
+@dataclass(eq=False, slots=True)
+class _Entered:
+    """One entry into a unit: its mark, None inside another unit, and what was current before."""
+
+    mark: Mark | None
+    previous: int
+
+
 class unit:  # noqa: N801 - reads as a verb: with unit("page", 87)
     """Marks one unit of work, as a context manager or as a decorator.
 
@@ -78,12 +86,13 @@ class unit:  # noqa: N801 - reads as a verb: with unit("page", 87)
         self.label = _text("label", label)
         if self.number is not None and not 1 <= self.number <= _MOST_UNITS:
             raise ValueError("units are numbered from 1 to 2**39 - 1; 0 means outside any unit")
-        self._mark: Mark | None = None
+        self._entered: list[_Entered] = []  # one object may be entered again, and by many threads
 
     def __enter__(self) -> Self:
-        self._previous = unit_variable.get()
         if _active is not None:
-            self._mark = _active.begin(self.kind, self.number, self.label)
+            previous = unit_variable.get()
+            mark = _active.begin(self.kind, self.number, self.label)
+            self._entered.append(_Entered(mark, previous))
         return self
 
     def __exit__(
@@ -92,10 +101,21 @@ class unit:  # noqa: N801 - reads as a verb: with unit("page", 87)
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        mark, self._mark = self._mark, None
-        if mark is not None:
-            mark.book.end(mark, _status(error), error)
-            _leave(mark, self._previous)
+        entered = self._last_entered()
+        if entered is not None and entered.mark is not None:
+            entered.mark.book.end(entered.mark, _status(error), error)
+            _leave(entered.mark, entered.previous)
+
+    def _last_entered(self) -> _Entered | None:
+        """Take out what the calling thread or task entered last; None without a recording then."""
+        entered = list(self._entered)
+        if not entered:
+            return None
+        here = unit_variable.get()
+        own = (one for one in reversed(entered) if here is (one.mark or one.previous))
+        last = next(own, entered[-1])  # a generator can be closed in another context than it ran in
+        self._entered.remove(last)
+        return last
 
     def __call__(self, function: Function) -> Function:
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):

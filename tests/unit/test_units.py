@@ -250,6 +250,42 @@ def test_leaving_an_async_loop_ends_its_unit_once_asyncio_has_closed_the_iterato
     assert [(row.index, row.status) for row in book.rows()] == [(1, "left"), (50, "finished")]
 
 
+def test_one_object_marks_anew_each_time_it_is_entered_and_inside_itself_nothing(book):
+    page = unit("page")
+    with page:
+        with page:
+            assert current_unit() == 1
+        assert current_unit() == 1
+    assert current_unit() == 0
+    with page:
+        assert current_unit() == 2
+    assert [row.status for row in book.rows()] == ["finished", "finished"]
+
+
+def test_one_object_marks_in_many_threads(book):
+    # given two threads that are inside it at a time, and leave in the order they came
+    page, second_in, first_out = unit("page"), threading.Event(), threading.Event()
+    after = []
+
+    def first():
+        with page:
+            assert second_in.wait(5)
+        after.append(current_unit())
+        first_out.set()
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    while not book.running():
+        pass
+    with page:
+        second_in.set()
+        assert first_out.wait(5)
+        assert current_unit() == 2
+    thread.join()
+    assert (after, current_unit()) == ([0], 0)
+    assert [row.status for row in book.rows()] == ["finished", "finished"]
+
+
 def test_threads_keep_their_own_unit(book):
     meet = threading.Barrier(4)
     seen = {}
