@@ -116,7 +116,7 @@ class Budget:
     A measurement is due when everything spent so far, and half as much again as the last one took,
     fits into ``share`` of the CPU time that the process used since the budget was made. (The costs
     of a snapshot grow with a leak, so the next is taken to be dearer than the last.) The first is
-    taken to cost ``first_ns``.
+    taken to cost ``first_ns``. With ``earns`` it is the share of what that clock counts instead.
     """
 
     def __init__(
@@ -125,20 +125,22 @@ class Budget:
         clock: Callable[[], int] = time.process_time_ns,
         set_aside: Callable[[], AbstractContextManager[None]] = nullcontext,
         first_ns: int = 0,
+        earns: Callable[[], int] | None = None,
     ) -> None:
         if not 0 < share <= 1:
             raise ValueError("share is a part of the run, above 0 and up to 1")
         self._share = share
         self._clock = clock
         self._set_aside = set_aside
-        self._start_ns = clock()
+        self._earns = earns or clock
+        self._start_ns = self._earns()
         self._last_ns = first_ns
         self.spent_ns = 0
 
     def is_due(self) -> bool:
         """Whether the next measurement is within the budget."""
         expected = self.spent_ns + self._last_ns * _GROWTH
-        return expected <= self._share * (self._clock() - self._start_ns)
+        return expected <= self._share * (self._earns() - self._start_ns)
 
     @contextmanager
     def measured(self) -> Iterator[None]:

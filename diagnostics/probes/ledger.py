@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
@@ -21,7 +22,11 @@ _STATUS = re.compile(
 """Enough for most. The line of the user's groups, which may be thousands, stands before ours."""
 
 _SHARE = 0.005
-"""Of the run's time, for the readings of each tick; those beside it may take the same again."""
+"""Of the time that passes, for the readings of each tick."""
+
+_BESIDE_SHARE = 0.02
+"""Of the time that passes, for looks at the children and the control group. A look takes some 5 ms
+where there are children, and next to nothing where there are none."""
 
 _BESIDE_EVERY_NS = 1_000_000_000
 
@@ -50,8 +55,8 @@ class LedgerProbe(BaseProbe):
     """One ``LedgerReading`` a tick, one at the end, and any that is asked for with ``look``.
 
     A reading takes some 30 µs of CPU time, more where malloc has many free blocks to walk through;
-    ticks pass without one where they would take more than 0.5 % of the run. Child processes and
-    the control group are read once a second at most, within a share of the same size.
+    ticks pass without one where they would take more than 0.5 % of the time. Child processes and
+    the control group are read once a second at most, within 2 % of the time that passes.
 
     ``engine`` counts the live Python bytes; without one there are none in the readings.
     """
@@ -66,7 +71,10 @@ class LedgerProbe(BaseProbe):
         self._group: ControlGroup | None = None
         self._no_group = "no control group of its own"
         self._process: Any = None
-        self._budget, self._beside_budget = Budget(_SHARE), Budget(_SHARE)
+        # Of the time that passes: a process that waits, for its children say, uses no CPU time, and
+        # they grow all the same.
+        self._budget = Budget(_SHARE, time.thread_time_ns, earns=time.monotonic_ns)
+        self._beside_budget = Budget(_BESIDE_SHARE, time.thread_time_ns, earns=time.monotonic_ns)
         self._beside_next_ns = 0
         self._children: int | None = None
         self._group_memory: GroupMemory | None = None

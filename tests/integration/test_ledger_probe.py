@@ -298,3 +298,42 @@ void *realloc(void *block, size_t size)
     return larger;
 }
 """
+
+
+def test_children_grow_while_the_process_waits_for_them(tmp_path):
+    # given a child that takes 10 MB more ten times, and a machine on which a look at the children
+    # costs 5 ms: what the waiting process itself uses in CPU time would pay for hardly one
+    path = run(
+        tmp_path / "run.p87",
+        """
+        for _ in range(10):
+            child.stdin.write(b"more\\n")
+            child.stdin.flush()
+            child.stdout.readline()
+        """,
+        engine="none",
+        before="""
+import subprocess, time
+from diagnostics.probes import ledger
+look = ledger._memory_of_children
+def costly(process):
+    start = time.thread_time()
+    while time.thread_time() < start + 0.005:
+        pass
+    return look(process)
+ledger._memory_of_children = costly
+program = '''
+import sys, time
+kept = []
+for line in sys.stdin:
+    time.sleep(0.4)
+    kept.append(b"x" * 10_000_000)
+    print(1, flush=True)
+'''
+child = subprocess.Popen(
+    [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+)
+""",
+    )
+    seen = {reading.children for reading in ledger(path).rows()}
+    assert len(seen) >= 4  # at the start, at the end, and in between
