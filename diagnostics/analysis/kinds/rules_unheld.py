@@ -22,6 +22,7 @@ _TEETH = 4.0  # times what is alive otherwise: memory that waits is most of the 
 _MANY_UNITS = 5.0  # units' worth of garbage
 _LARGE_TOOTH = 50_000_000
 _FREED_SHARE = 0.25  # of what the process took at most
+_LARGER = 1.25  # than the first units may be those after them: what these need is for the next too
 _REUSED = 0.8  # of what the loader usually needs: so much free memory is for the next unit
 _TRIMMED_REUSED = 0.5
 _WITH_SNAPSHOTS = 0.4  # does not stand: freed memory may be all the observer's
@@ -186,4 +187,4 @@ def _least_freed(evidence: Evidence, reused: float) -> float:
     """From how much free memory on it is not only there for the next unit: ``reused`` is the part
     of the usual need that is."""
     need, unit_need = evidence.need or 0, evidence.unit_need or 0
-    return max(FREED_FLOOR, _FREED_SHARE * evidence.base, reused * need, unit_need)
+    return max(FREED_FLOOR, _FREED_SHARE * evidence.base, reused * need, _LARGER * unit_need)
