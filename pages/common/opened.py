@@ -9,6 +9,7 @@ import streamlit as st
 from diagnostics.launch.app import AppSettings
 from diagnostics.recording.places import SUFFIX, recordings_folder
 from pages.common import keys, sitemap
+from pages.common.prose import code
 
 PARAMETER = "recording"
 
@@ -65,7 +66,7 @@ def show_in_sidebar() -> None:
     """Say which recording the pages speak of."""
     named = name()
     if named:
-        st.sidebar.caption(f"Open: **{named}**")
+        st.sidebar.caption(f"Open: {code(named)}")
     else:
         st.sidebar.caption("No recording is open.")
 
@@ -79,7 +80,9 @@ def required() -> Path:
         st.stop()
     path = path_of(named)
     if path is None:
-        st.warning(f"There is no recording **{named}** here. It may have been renamed or deleted.")
+        st.warning(
+            f"There is no recording {code(named)} here. It may have been renamed or deleted."
+        )
         _ways_out()
         st.stop()
     return path

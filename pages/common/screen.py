@@ -12,6 +12,7 @@ import streamlit as st
 from diagnostics.analysis.watch import Watch
 from diagnostics.errors import Page87Error
 from pages.common import keys
+from pages.common.prose import prose
 
 REFRESH_S = 1.0
 
@@ -46,7 +47,7 @@ def show_figure(figure: go.Figure, *, key: str, alt: str) -> None:
 
 def show_error(error: Page87Error) -> None:
     """What happened and what to do next; never a traceback."""
-    st.error(f"{error.message}\n\n{error.next_step}".strip())
+    st.error(f"{prose(error.message)}\n\n{prose(error.next_step)}".strip())
 
 
 def watch(path: Path) -> Watch:

@@ -9,6 +9,7 @@ from diagnostics.analysis.watch import Watch
 from diagnostics.figures.heatmap import to_view
 from diagnostics.figures.heatmap_view import HeatmapSelection, Scale
 from diagnostics.recording.reader import RecordingReader
+from pages.common.prose import prose
 from pages.components.heatmap import heatmap
 
 
@@ -53,7 +54,7 @@ def _inside(watch: Watch, picked: HeatmapSelection, scale: Scale) -> None:
             st.caption("That mapping did not exist at that moment.")
             return
         sentence = residency_sentence(rows[0], bins_of(reader, rows[0].mapping, t_ns))
-    st.markdown(f"**{sentence}**")
+    st.markdown(f"**{prose(sentence)}**")
     bins = watch.bins(int(key))
     if not bins.values.size:
         st.caption("Only the largest writable mappings are looked into.")

@@ -9,6 +9,7 @@ from diagnostics.analysis.watch import Watch
 from diagnostics.figures.heatmap_view import HeatmapSelection, Scale
 from diagnostics.figures.retention import birth_view
 from pages.common.drops import drops_of
+from pages.common.prose import prose
 from pages.components.heatmap import heatmap
 from pages.heatmap.stacks import ask_for_group, show_stacks
 
@@ -29,12 +30,12 @@ def draw(watch: Watch, scale: Scale) -> None:
         unit_kind=kind,
     )
     picked = heatmap(view, key="birth-map", height=600, totals=table.totals)
-    st.markdown(f"**{watch.shape().sentence}**")
+    st.markdown(f"**{prose(watch.shape().sentence)}**")
     if picked is None:
         st.caption(
-            f"Colour: bytes that were born in a {kind} and are still alive; blue: all of them"
-            f" together. Click a cell to see what is alive of that {kind} at that moment; drag over"
-            " several for a range. Arrow keys and Enter do the same."
+            f"Colour: bytes that were born in a {prose(kind)} and are still alive; blue: all of"
+            f" them together. Click a cell to see what is alive of that {prose(kind)} at that"
+            " moment; drag over several for a range. Arrow keys and Enter do the same."
         )
         return
     _details(watch, picked)
@@ -46,7 +47,7 @@ def _details(watch: Watch, picked: HeatmapSelection) -> None:
         return
     kind = watch.unit_kind
     name = "outside any unit" if units == range(1) else span(kind, units.start, units.stop - 1)
-    st.subheader(f"Alive at {format_seconds(picked.t_s)}: {name}")
+    st.subheader(f"Alive at {format_seconds(picked.t_s)}: {prose(name)}")
     group = ask_for_group("birth-group")
     alive = show_stacks(
         watch.path, int(picked.t_s * 1e9), units, group, label=name, key="birth-icicle"

@@ -14,6 +14,7 @@ from diagnostics.figures.heatmap import to_view
 from diagnostics.figures.heatmap_view import HeatmapSelection, Scale
 from diagnostics.recording.reader import RecordingReader
 from pages.common.drops import drops_of
+from pages.common.prose import prose
 from pages.components.heatmap import heatmap
 from pages.heatmap.stacks import ask_for_group, show_stacks
 
@@ -55,8 +56,8 @@ def _row(path: Path, table: HeatTable, picked: HeatmapSelection) -> None:
         st.caption("That row is not among the largest any more. Raise the number of rows.")
         return
     place = figures.place
-    st.subheader(place.label)
-    st.caption(place.detail)
+    st.subheader(prose(place.label))
+    st.caption(prose(place.detail))
     at, peak, end = st.columns(3)
     at.metric(f"Alive at {format_seconds(picked.t_s)}", format_bytes(figures.bytes))
     peak.metric(

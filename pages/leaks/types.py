@@ -18,6 +18,7 @@ from diagnostics.analysis.watch import Watch
 from diagnostics.figures.object_types import types_over_units
 from diagnostics.recording.reader import RecordingReader
 from pages.common import keys, screen
+from pages.common.prose import prose
 
 _NS = 1e9
 
@@ -71,10 +72,12 @@ def _choose_start(watch: Watch, marks: Sequence[CountMark]) -> int:
     kind = watch.unit_kind
     starts = range(len(marks) - 1)
     if len(starts) < 2:
-        st.caption(sentence_case(f"{_when(marks[0], kind)} and at the end: two counts in all."))
+        st.caption(
+            prose(sentence_case(f"{_when(marks[0], kind)} and at the end: two counts in all."))
+        )
         return 0
     chosen: int = st.select_slider(
-        f"Since the end of which {kind}",
+        f"Since the end of which {prose(kind)}",
         starts,
         format_func=lambda place: _when(marks[place], kind),
         key=keys.of(watch.path, "types-since"),

@@ -13,7 +13,7 @@ from diagnostics.analysis.sites import short_path
 from diagnostics.analysis.watch import Watch
 from diagnostics.recording.reader import RecordingReader
 from pages.common import opened, screen
-from pages.common.prose import code, code_line
+from pages.common.prose import code, code_line, prose
 
 MB = 1_000_000
 # Else a browser breaks lines of code at their spaces, and the table cuts them off at half a screen.
@@ -45,7 +45,7 @@ def draw(_: Watch) -> None:
     functions = table.groupby(["function", "file"], sort=False)
     for number, ((function, file), rows) in enumerate(functions):
         st.subheader(code(str(function)))
-        st.caption(short_path(str(file)))
+        st.caption(prose(short_path(str(file))))
         with st.container(key=f"lines-{number}"):
             st.table(
                 _shown(rows),

@@ -46,15 +46,15 @@ def _figures(summary: Summary) -> None:
         )
     if units.peak_bytes_max is not None:
         _figure(
-            f"Highest {units.kind}",
-            units.peak_bytes_max.label,
+            f"Highest {prose(units.kind)}",
+            prose(units.peak_bytes_max.label),
             f"{format_bytes(units.peak_bytes_max.bytes, signed=True)} above its start",
             help=f"How far memory rose while it was worked on. Measured as: {units.peak_method}.",
         )
     _figure(
         "Work done",
-        counted(units.count, units.kind),
-        f"{counted(units.failed, units.kind)} failed" if units.failed else "none failed",
+        prose(counted(units.count, units.kind)),
+        f"{prose(counted(units.failed, units.kind))} failed" if units.failed else "none failed",
     )
     _figure(
         "Garbage collector",

@@ -36,7 +36,7 @@ def _tables(watch: Watch, summary: Summary) -> None:
     left, right = st.columns(2)
     with left:
         _table(
-            f"Highest {summary.units.kind or 'unit'}s",
+            f"Highest {prose(summary.units.kind or 'unit')}s",
             worst_units(watch.units.figures()),
             "No unit was marked: wrap the loop in units(), or yield pages from the loader.",
         )

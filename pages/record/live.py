@@ -15,6 +15,7 @@ from diagnostics.figures.timeline import timeline
 from diagnostics.launch.progress import Progress
 from diagnostics.recording.reader import RecordingReader
 from pages.common import keys, opened, screen, sitemap
+from pages.common.prose import prose
 from pages.common.runs import runs
 from pages.components.heatmap import heatmap
 
@@ -45,7 +46,7 @@ def _map(watch: Watch) -> None:
     if not births.gap:
         view = birth_view(births, gc=watch.collector, units=units, unit_kind=watch.unit_kind)
         heatmap(view, key="live-map", height=440)
-        st.markdown(f"**{watch.shape().sentence}**")
+        st.markdown(f"**{prose(watch.shape().sentence)}**")
     else:
         view = to_view(
             watch.heat(rows=_LIVE_ROWS),
@@ -62,9 +63,9 @@ def _progress(watch: Watch) -> None:
     bar, button = st.columns([5, 1], vertical_alignment="bottom")
     with bar:
         if progress.share is not None:
-            st.progress(progress.share, text=progress.text)
+            st.progress(progress.share, text=prose(progress.text))
         else:
-            st.write(progress.text)
+            st.write(prose(progress.text))
     with button:
         if watch.is_running and runs().can_cancel(watch.path):
             asked = runs().is_cancelling(watch.path)

@@ -11,6 +11,7 @@ from diagnostics.recording import shelf
 from diagnostics.recording.places import recordings_folder
 from pages.common import opened, screen, sitemap
 from pages.common.columns import fitted
+from pages.common.prose import code, prose
 
 _MAX_UPLOAD_MB = 200
 
@@ -20,7 +21,7 @@ st.title("Recordings")
 @st.dialog("Delete this recording?")
 def confirm_deletion(entry: LibraryEntry) -> None:
     """Ask before a file goes for good."""
-    st.write(f"**{entry.path.name}** will be deleted for good.")
+    st.write(f"{code(entry.path.name)} will be deleted for good.")
     yes, no = st.columns(2)
     if yes.button("Delete", type="primary", width="stretch"):
         try:
@@ -52,11 +53,11 @@ def ask_for_name(entry: LibraryEntry) -> None:
 
 def actions(entry: LibraryEntry) -> None:
     """What can be done with the chosen recording."""
-    st.subheader(entry.path.name)
+    st.subheader(code(entry.path.name))
     if entry.error:
-        st.warning(entry.error)
+        st.warning(prose(entry.error))
     else:
-        st.caption(entry.reason)
+        st.caption(prose(entry.reason))
     cells = st.columns(5)
     if cells[0].button("Open", type="primary", width="stretch", disabled=bool(entry.error)):
         opened.open_recording(entry.path)

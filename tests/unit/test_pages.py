@@ -1,10 +1,15 @@
 """The pages through AppTest: what they say when there is nothing, and on a recording."""
 
+import contextlib
 import json
+import re
+import sqlite3
 from pathlib import Path
 
 import pytest
+from births import leak
 from hand_built import build
+from kinds_runs import Run, write
 from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +51,32 @@ def test_without_a_recording_a_page_says_what_to_do_next(folder, page, title):
 def test_a_name_that_is_gone_says_so(folder):
     app = shown("overview", "gone.p87")
     assert any("gone.p87" in warning.value for warning in app.warning)
+
+
+IMAGE = "![seen](http://elsewhere/seen.png)"
+
+
+@pytest.mark.parametrize("page", ["overview", "heatmap", "collector", "leaks", "recordings"])
+def test_no_image_in_a_recording_s_names_is_followed(folder, page):
+    # given a recording from elsewhere, whose file, kind of units and labels name an image
+    path = write(folder / "![seen](x:y).p87", Run(python=leak(1_000_000), failed=(3,)))
+    with contextlib.closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE units SET kind = ?, label = ?", (IMAGE, IMAGE))
+    assert "![" not in without_code(shown(page, path.name))
+
+
+@pytest.mark.parametrize("name", ["gone![seen](x:y).p87", "damaged![seen](x:y).p87"])
+def test_no_image_in_an_address_is_followed(folder, name):
+    (folder / "damaged![seen](x:y).p87").write_text("no recording")
+    assert "![" not in without_code(shown("overview", name))
+
+
+def without_code(app):
+    """All that the page shows as Markdown, but for what is code in it."""
+    texts = [element.value for element in (*app.markdown, *app.caption, *app.subheader)]
+    texts += [element.value for element in (*app.info, *app.warning, *app.error)]
+    texts += [str(text) for box in app.metric for text in (box.label, box.value, box.delta)]
+    return re.sub(r"(`+).*?\1", "", "\n".join(texts))
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..%2Fx.p87", "x.txt"])
