@@ -38,6 +38,12 @@ def path_of(named: str) -> Path | None:
     return path if path.is_file() else None
 
 
+def hidden_by(path: Path) -> Path | None:
+    """The file that stands behind the name of ``path`` instead of it; None if it does itself."""
+    found = path_of(path.name)
+    return None if found is None or found.resolve() == path.resolve() else found
+
+
 def open_recording(path: Path) -> None:
     """Make ``path`` the open recording of this session."""
     st.session_state[keys.OPENED] = path.name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 from diagnostics.analysis.library import LibraryEntry, list_recordings
@@ -51,6 +53,17 @@ def ask_for_name(entry: LibraryEntry) -> None:
         st.rerun()
 
 
+def say_what_hides(path: Path) -> bool:
+    """Say where the app was started with another file of that name, which would open instead."""
+    other = opened.hidden_by(path)
+    if other is not None:
+        st.warning(
+            f"The app was started with another file of this name, {code(str(other))}."
+            " Rename this one to open it."
+        )
+    return other is not None
+
+
 def actions(entry: LibraryEntry) -> None:
     """What can be done with the chosen recording."""
     st.subheader(code(entry.path.name))
@@ -58,8 +71,11 @@ def actions(entry: LibraryEntry) -> None:
         st.warning(prose(entry.error))
     else:
         st.caption(prose(entry.reason))
+    hidden = say_what_hides(entry.path)
     cells = st.columns(5)
-    if cells[0].button("Open", type="primary", width="stretch", disabled=bool(entry.error)):
+    if cells[0].button(
+        "Open", type="primary", width="stretch", disabled=bool(entry.error) or hidden
+    ):
         opened.open_recording(entry.path)
         st.switch_page(sitemap.page(sitemap.OVERVIEW), query_params=opened.query(entry.path))
     cells[1].download_button(
@@ -108,7 +124,8 @@ with st.expander("Add a recording that somebody sent you", expanded=not entries)
         except Page87Error as error:
             screen.show_error(error)
         else:
-            opened.open_recording(added)
-            st.switch_page(sitemap.page(sitemap.OVERVIEW), query_params=opened.query(added))
+            if not say_what_hides(added):
+                opened.open_recording(added)
+                st.switch_page(sitemap.page(sitemap.OVERVIEW), query_params=opened.query(added))
 
 st.caption(f"Folder: {recordings_folder()}")

@@ -7,10 +7,13 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+import streamlit
 from births import leak
 from hand_built import build
 from kinds_runs import Run, write
 from streamlit.testing.v1 import AppTest
+
+from diagnostics.launch.app import AppSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -118,6 +121,24 @@ def test_the_first_screen_offers_the_sample(folder):
     assert [element.value for element in app.title] == ["Record"]
     assert "Record the sample" in [button.label for button in app.button]
     assert "Start" in [button.label for button in app.button]
+
+
+@pytest.mark.parametrize(("started_with", "opens"), [("built.p87", False), ("other.p87", True)])
+def test_a_recording_does_not_open_another_one_of_its_name(
+    folder, monkeypatch, started_with, opens
+):
+    # given an app that was started with a file outside of the folder of recordings
+    (folder / "elsewhere").mkdir()
+    build(folder / "built.p87")
+    outside = folder / "elsewhere" / started_with
+    build(outside)
+    for name, value in AppSettings(recordings=(outside,)).to_environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(streamlit, "dataframe", lambda *_, **__: {"selection": {"rows": [0]}})
+    app = shown("recordings")
+    [button] = [button for button in app.button if button.label == "Open"]
+    assert button.disabled is not opens
+    assert any(str(outside) in warning.value for warning in app.warning) is not opens
 
 
 def test_no_column_of_the_recordings_is_narrower_than_what_stands_in_it(folder):
