@@ -10,7 +10,10 @@ from diagnostics.analysis.summary_model import CostInfo, ProbeInfo
 
 def cost_in_words(cost: CostInfo) -> str:
     """ "2.5 s of CPU and 25.3 MB of memory", with what nobody can measure of it."""
-    parts = f"{format_seconds(cost.recorder_cpu_s)} of CPU"
+    if cost.recorder_cpu_s:
+        parts = f"{format_seconds(cost.recorder_cpu_s)} of CPU"
+    else:  # it is noted down each second and at the end
+        parts = "CPU time that it did not come to note down"
     if cost.engine_bytes_max:
         parts += f" and {format_bytes(cost.engine_bytes_max)} of memory"
     if cost.engine == "exact":

@@ -13,7 +13,7 @@ from births import leak, write_run
 from hand_built import INGEST_PY, MB, METHOD, OUTCOME, PAGE_PY, S, build
 from kinds_runs import Holder, Link, Run, write
 
-from diagnostics.analysis.cost_text import losses
+from diagnostics.analysis.cost_text import cost_in_words, losses
 from diagnostics.analysis.explanation import ExplanationInfo
 from diagnostics.analysis.summary import summarise, summary_json, summary_text
 from diagnostics.analysis.summary_model import ProbeInfo, UnitPeakInfo
@@ -253,6 +253,11 @@ def test_what_a_person_reads(summary):
     assert "on disk\nRecording took    40.0 ms of CPU and 3.0 MB of memory, " in text
     assert "beside the time that tracing takes" in " ".join(text.split())
     assert "Lost 2 readings that could not be stored; the log says why." in " ".join(text.split())
+
+
+def test_a_recorder_that_was_killed_in_its_first_second_did_not_cost_nothing(summary):
+    words = cost_in_words(replace(summary.cost, recorder_cpu_s=0.0))
+    assert words.startswith("CPU time that it did not come to note down and 3.0 MB of memory")
 
 
 @pytest.mark.parametrize(
