@@ -12,6 +12,7 @@ from diagnostics.analysis.sites import site_label
 from diagnostics.analysis.summary_model import ProbeInfo, SiteInfo
 from diagnostics.analysis.units import UnitFigures
 from diagnostics.recording.model import LogEntry
+from diagnostics.recording.texts import storable
 
 
 def site_table(sites: Iterable[SiteInfo]) -> pd.DataFrame:
@@ -76,7 +77,7 @@ def library_table(entries: Iterable[LibraryEntry]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             (
-                entry.path.stem,
+                storable(entry.path.stem),  # a name need not be UTF-8
                 entry.document,
                 entry.loader,
                 counted(entry.units, entry.unit_kind) if entry.unit_kind else "",

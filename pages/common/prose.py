@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from diagnostics.recording.texts import storable
+
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&=])")
 
 
@@ -28,8 +30,9 @@ def code_line(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """``text`` as code, whatever is in it; empty for an empty one."""
-    plain = " ".join(text.split())
+    """``text`` as code, whatever is in it, what the browser cannot take as escapes; empty for an
+    empty one."""
+    plain = storable(" ".join(text.split()))
     return _fenced(plain) if plain else ""
 
 

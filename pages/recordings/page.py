@@ -11,6 +11,7 @@ from diagnostics.analysis.tables import library_table
 from diagnostics.errors import Page87Error
 from diagnostics.recording import shelf
 from diagnostics.recording.places import recordings_folder
+from diagnostics.recording.texts import storable
 from pages.common import opened, screen, sitemap
 from pages.common.columns import fitted
 from pages.common.prose import code, prose
@@ -67,6 +68,12 @@ def say_what_hides(path: Path) -> bool:
 def actions(entry: LibraryEntry) -> None:
     """What can be done with the chosen recording."""
     st.subheader(code(entry.path.name))
+    if storable(entry.path.name) != entry.path.name:
+        st.warning(
+            "The name of this file is no UTF-8, which an address in the browser has to be."
+            " Rename it in its folder to open it."
+        )
+        return
     if entry.error:
         st.warning(prose(entry.error))
     else:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import sqlite3
 from pathlib import Path
@@ -139,6 +140,18 @@ def test_a_recording_does_not_open_another_one_of_its_name(
     [button] = [button for button in app.button if button.label == "Open"]
     assert button.disabled is not opens
     assert any(str(outside) in warning.value for warning in app.warning) is not opens
+
+
+def test_a_file_name_that_is_no_utf_8_leaves_the_recordings_on_screen(folder, monkeypatch):
+    name = os.fsdecode(b"bad\xff.p87")
+    try:
+        build(folder / "built.p87").rename(folder / name)
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    monkeypatch.setattr(streamlit, "dataframe", lambda *_, **__: {"selection": {"rows": [0]}})
+    app = shown("recordings")
+    assert [element.value for element in app.subheader] == [r"`bad\udcff.p87`"]
+    assert any("no UTF-8" in warning.value for warning in app.warning)
 
 
 def test_no_column_of_the_recordings_is_narrower_than_what_stands_in_it(folder):
