@@ -28,7 +28,7 @@ _ENOUGH = 0.5
 _LEAST_BUFFER_BYTES = 512
 """Smaller buffers are passed over: they belong to small containers, which are objects enough."""
 _LEAST_OBJECT_BYTES = object.__basicsize__
-_FEW_UNITS = 3
+_FEW_UNITS = 2
 """With objects of one type from so many birth units, no others are looked at."""
 _SOME = 0.005
 """An object with a kilobyte of values has 3 % of the bytes, and a few hundred samples are a draw
