@@ -90,6 +90,61 @@ def test_native_memory_that_nothing_of_pythons_gives_back(verdict):
     assert found.main.bytes == 90 * MB
 
 
+def in_a_module(*links):
+    return (Link("module", root="module", name="titles"), Link("builtins.list", ".TITLES"), *links)
+
+
+PARAGRAPHS = in_a_module(
+    Link("docx.text.paragraph.Paragraph", "[0]"),
+    Link("docx.document.Document", "._parent"),
+    Link("builtins.bytes", "._blob"),
+)
+DOCX = (
+    Frame("/srv/app/titles.py", 7, "load"),
+    Frame("/srv/venv/lib/python3.11/site-packages/docx/opc/phys_pkg.py", 83, "blob_for"),
+)
+
+
+def test_native_memory_of_handles_that_outlive_the_release_is_no_cache_of_the_library(verdict):
+    # given a module's list that the release of the result does not touch: 20 kB of Python memory
+    # and 5 MB of native memory a page stay, and stay together
+    held = (Holder(400_000, PARAGRAPHS),)
+    run = Run(python=leak(20_000), native=per_page(5 * MB), held=held, stack=DOCX)
+    found = verdict(run)
+    assert found.main.number == 4
+    assert found.main.bytes == 90 * MB
+    assert found.confidence == 0.9
+    assert "`TITLES`" in found.main.evidence[1]
+    assert "all was let go" not in str([found.main, *found.stacked, *found.alternatives])
+    assert found.fix[0].startswith("python-docx: paragraph.text, not the paragraph")
+    assert "iterparse" not in str(found.fix)
+
+
+def test_handles_that_went_with_the_release_held_no_native_memory_that_stays(verdict):
+    held = (Holder(400_000, PARAGRAPHS),)
+    steps = (("result released", 400_000, 400_000, 40),)
+    run = Run(python=leak(20_000), native=per_page(5 * MB), held=held, stack=DOCX, steps=steps)
+    found = verdict(run)
+    assert found.main.number == 5
+    assert found.confidence == 0.85
+
+
+@pytest.mark.parametrize(
+    ("chain", "decided"),
+    [
+        (in_a_module(Link("builtins.str", "[0]")), True),
+        (in_a_module(Link("titles.Row", "[0]"), Link("titles.Table", ".parent")), False),
+    ],
+)
+def test_text_that_lives_on_is_no_handle_and_a_class_of_the_loader_s_own_may_be(
+    verdict, chain, decided
+):
+    held = (Holder(400_000, chain),)
+    found = verdict(Run(python=leak(20_000), native=per_page(5 * MB), held=held))
+    assert (found.main.number == 5) == decided
+    assert (found.confidence >= 0.8) == decided
+
+
 def test_native_memory_of_a_run_that_was_killed_is_no_healthy_run(verdict):
     found = verdict(Run(native=per_page(5 * MB), steps=None))
     assert found.main.number == 4

@@ -67,7 +67,7 @@ def holding_kind(chain: Sequence[Link]) -> int | None:
     owner = _plain_name(body[0].type) if body else ""
     if owner not in _CONTAINERS:
         return 1
-    if all(_plain_name(link.type) in _CONTAINERS | _PLAIN for link in body):
+    if is_plain_data(chain):
         # Plain data in a plain container: what a function, or a script in a list, collects is what
         # it was asked for. What another module collects is a registry, and so is what a script
         # keeps under keys, to be found again: a cache, a set of what it has seen.
@@ -134,6 +134,12 @@ def size_in_words(suspect: Held) -> str:
 def is_of_script(chain: Sequence[Link]) -> bool:
     """Whether the chain begins at a name of the script itself."""
     return bool(chain) and chain[0].root == "module" and chain[0].name == _SCRIPT
+
+
+def is_plain_data(chain: Sequence[Link]) -> bool:
+    """Whether it leads through containers to text, bytes or numbers, and through nothing else."""
+    types = [_plain_name(link.type) for link in chain]
+    return all(name in _CONTAINERS | _PLAIN | _PASSAGES for name in types)
 
 
 def _pins_upwards(body: Sequence[Link]) -> bool:

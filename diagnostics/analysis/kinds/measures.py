@@ -7,6 +7,7 @@ from itertools import pairwise
 from diagnostics.analysis.kinds.evidence import Evidence, Left
 from diagnostics.analysis.kinds.holding import GARBAGE, NO_REFERRER, bytes_by_kind, share
 from diagnostics.analysis.retention import FLOOR_BYTES
+from diagnostics.analysis.suspects import Held
 
 FLOOR_EACH = FLOOR_BYTES
 """What a unit leaves below this may be chance, or a crumb that nobody misses."""
@@ -25,6 +26,9 @@ _RESIDUE = 0.1
 _LITTLE = 0.2
 _SEVERAL = 3  # units: what one or two left behind tells nothing of the next
 _NEARLY_ALL = 0.85
+_LIVE_ON = frozenset({"module", "class", "closure"})
+"""Roots that releasing a loader's result does not touch: names, and functions that are kept."""
+
 _GROWS = 1.15  # times as many units at the end of each quarter as of the one before
 _NOT_EVERY_UNIT = frozenset({11, 13, 18})  # kinds of which only some units leave something
 
@@ -165,6 +169,19 @@ def released_native(evidence: Evidence) -> int | None:
         return max(0, native.end - left.native)
     # What malloc_trim gave back was free in malloc, and nobody's cache.
     return settled.result_rss + settled.collection_rss + (settled.trim_rss or 0)
+
+
+def outlives_release(evidence: Evidence, suspect: Held) -> bool:
+    """Whether what holds ``suspect`` was still there when the result had been released and
+    collected: its root is none that this touches, and as much Python memory was alive afterwards.
+
+    What goes with such a suspect stays as well, and tells nothing of who else may hold it.
+    """
+    settled = evidence.settled
+    if settled is None or settled.left_python is None or not suspect.chain:
+        return False
+    lives_on = suspect.chain[0].root in _LIVE_ON
+    return lives_on and settled.left_python >= _STEADILY * suspect.bytes
 
 
 def after_release(evidence: Evidence) -> int:

@@ -9,6 +9,7 @@ from diagnostics.analysis.kinds.holding import (
     RESULT,
     in_words,
     is_of_script,
+    is_plain_data,
     largest,
     share,
     size_in_words,
@@ -191,8 +192,8 @@ def _native_of_handles(evidence: Evidence, suspect: Held) -> Growth | None:
     """The growth of native memory, where what the registry notes down may be its handles."""
     native = evidence.native
     mostly = share(evidence, 12) > _HALF and suspect.steadiness >= _STEADILY
-    if is_of_script(suspect.chain):
-        return None  # a script's own list of handles is kind 4's affair
+    if is_of_script(suspect.chain) or is_plain_data(suspect.chain):
+        return None  # a script's own list of handles is kind 4's affair, and text is no handle
     if native is None or not mostly or not native.goes_on or native.per_unit < FLOOR_EACH:
         return None
     return native

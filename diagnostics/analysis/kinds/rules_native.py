@@ -5,7 +5,14 @@ from __future__ import annotations
 from diagnostics.analysis.format import counted, format_bytes
 from diagnostics.analysis.kinds.evidence import STEADY, Evidence, Growth
 from diagnostics.analysis.kinds.finding import CAPTURE, CHILD, SETTLE, Finding, silent
-from diagnostics.analysis.kinds.holding import holding_kind, in_words, is_of_script, largest, share
+from diagnostics.analysis.kinds.holding import (
+    holding_kind,
+    in_words,
+    is_of_script,
+    is_plain_data,
+    largest,
+    share,
+)
 from diagnostics.analysis.kinds.libraries import libraries
 from diagnostics.analysis.kinds.measures import (
     FLOOR_EACH,
@@ -14,6 +21,7 @@ from diagnostics.analysis.kinds.measures import (
     after_release,
     held_bytes,
     let_go,
+    outlives_release,
     released_native,
 )
 from diagnostics.analysis.suspects import Held
@@ -23,6 +31,8 @@ _STEADILY = 0.8
 _CHILDREN_FLOOR = 20_000_000
 _GROUP_FLOOR = 64_000_000
 _GROUP_TIMES = 10.0
+_SURE, _LIKELY, _MAYBE = 0.9, 0.7, 0.4
+_UNTIL_SEEN_TO_GO = 0.6  # a cache, or what holders that live on have in native memory
 _NO_HANDLE = frozenset({6, 11, 12, 13, 18})  # holdings that are another kind's affair
 
 
@@ -55,6 +65,12 @@ def native_handles(evidence: Evidence) -> Finding:
         score = 0.9 if handles is not None or evidence.followers else 0.6
         if handles is None and let_go(evidence) and after_release(evidence) >= released:
             score = 0.4  # freed by the program itself, and not given back: kinds 8 to 10 say more
+    elif handles is not None and outlives_release(evidence, handles):
+        lines.append(
+            f"{format_bytes(native.over_units - released)} of it stayed when the result was"
+            " released and collected, and so did they"
+        )
+        score = _SURE if _is_of_library(evidence, handles) else _LIKELY
     else:
         score = 0.2
     if _model_library(evidence) and handles is None:
@@ -70,7 +86,7 @@ def native_handles(evidence: Evidence) -> Finding:
 
 
 def native_cache(evidence: Evidence) -> Finding:
-    """Kind 5: native memory grew, and stays when nothing of Python's is left."""
+    """Kind 5: native memory grew, and stays when nothing of Python's is left that may hold it."""
     native, released = evidence.native, released_native(evidence)
     if native is None or native.over_units < NATIVE_FLOOR:
         return silent(5)
@@ -82,8 +98,21 @@ def native_cache(evidence: Evidence) -> Finding:
     stayed = native.over_units - released
     if stayed < max(NATIVE_FLOOR, _HALF * native.over_units):
         return silent(5)
-    lines.append(f"{format_bytes(stayed)} of it stayed when all was let go and collected")
-    score = 0.4 if _model_library(evidence) or share(evidence, 12) > _HALF else 0.85
+    holder = _living_on(evidence)
+    if holder is None:
+        lines.append(f"{format_bytes(stayed)} of it stayed when all was let go and collected")
+    else:
+        lines.append(
+            f"{format_bytes(stayed)} of it stayed when the result was released and collected, but"
+            f" so did what is held through {in_words(holder.chain)}"
+        )
+    score = 0.85
+    registry = largest(evidence, 12)
+    of_handles = registry is not None and not is_plain_data(registry.chain)
+    if _model_library(evidence) or (of_handles and share(evidence, 12) > _HALF):
+        score = _MAYBE
+    elif holder is not None:
+        score = _MAYBE if _is_of_library(evidence, holder) else _UNTIL_SEEN_TO_GO
     return Finding(5, score, stayed, tuple(lines), _ANOTHER_WAY)
 
 
@@ -173,13 +202,42 @@ def _handles(evidence: Evidence) -> Held | None:
     """The suspect that may be handles of native memory: of nearly every unit, held by Python."""
     found = [
         suspect
+        for suspect in _of_nearly_every_unit(evidence)
+        if is_of_script(suspect.chain) or holding_kind(suspect.chain) not in _NO_HANDLE
+    ]
+    return max(found, key=_units_and_bytes, default=None)
+
+
+def _living_on(evidence: Evidence) -> Held | None:
+    """The suspect that may be handles of native memory, and that was still held when the result
+    had been released; text and numbers are no handles."""
+    found = [
+        suspect
+        for suspect in _of_nearly_every_unit(evidence)
+        if outlives_release(evidence, suspect) and not is_plain_data(suspect.chain)
+    ]
+    return max(found, key=_units_and_bytes, default=None)
+
+
+def _of_nearly_every_unit(evidence: Evidence) -> list[Held]:
+    """The suspects with a chain that nearly every unit adds to."""
+    return [
+        suspect
         for suspect in evidence.suspects
         if suspect.chain
         and suspect.steadiness >= _STEADILY
         and suspect.units >= _HALF * evidence.units
-        and (is_of_script(suspect.chain) or holding_kind(suspect.chain) not in _NO_HANDLE)
     ]
-    return max(found, key=lambda suspect: (suspect.units, suspect.bytes), default=None)
+
+
+def _units_and_bytes(suspect: Held) -> tuple[int, int]:
+    return suspect.units, suspect.bytes
+
+
+def _is_of_library(evidence: Evidence, suspect: Held) -> bool:
+    """Whether the suspect is held through an object of a library that the memory came through: a
+    class of the loader's own has no native memory by itself."""
+    return any(link.type.partition(".")[0] in evidence.packages for link in suspect.chain)
 
 
 def _model_library(evidence: Evidence) -> str:
