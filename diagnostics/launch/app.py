@@ -24,6 +24,7 @@ from urllib.parse import quote
 
 from diagnostics.errors import Page87Error, UsageError
 from diagnostics.launch.plan import RunPlan
+from diagnostics.loaders.registry import all_loaders
 from diagnostics.probes.targets import parse
 
 _VARIABLE = "PAGE87_APP"
@@ -55,6 +56,13 @@ class AppSettings:
             loaders=tuple(values.get("loaders", ())),
             scripts=tuple(Path(path) for path in values.get("scripts", ())),
         )
+
+    def offered_loaders(self, suffix: str) -> list[str]:
+        """The loaders that a form has for a document with this suffix: those that read the format
+        and people's own; where there are none of either, all."""
+        known = all_loaders()
+        fitting = [name for name, loader in known.items() if suffix in loader.formats]
+        return [*fitting, *self.loaders] or list(known)
 
     def to_environment(self) -> dict[str, str]:
         """The environment variable that carries the settings to the server."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
-from pathlib import Path
 
 import streamlit as st
 
 from diagnostics.analysis.kinds import Rerun
 from diagnostics.analysis.watch import Watch
+from diagnostics.launch.again import Again, again
+from diagnostics.launch.app import AppSettings
 from diagnostics.launch.documents import sample_documents
-from diagnostics.loaders.registry import all_loaders
 from diagnostics.probes.heap import default_engine
 from diagnostics.recording.reader import RecordingReader
 from pages.common import keys, sitemap
 from pages.common.prose import prose
+from pages.record.form import PATH, SAMPLE, SCRIPT
 
 _CHOICES = {"engine": "engine", "where": "where"}
 """Options of a rerun that the form has a field for, and that field's key."""
@@ -24,63 +24,44 @@ _ALWAYS = frozenset({"settle", "capture"})
 
 
 def offer(watch: Watch, rerun: Rerun) -> None:
-    """Say which measurement would decide, with a button that leads to it."""
+    """Say which measurement would decide, with a button that leads to it.
+
+    There is no button where the form would make another run than the one that was recorded: then
+    it is said how to make it.
+    """
+    made = can_make(rerun.options)
+    with RecordingReader(watch.path) as reader:
+        run = again(reader.meta(), rerun.options, AppSettings.from_environment())
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**What would decide:** {prose(rerun.why)}", width="stretch")
-        if can_make(rerun.options) and st.button("Set up that run", key="rerun", type="primary"):
-            preset(watch.path, rerun.options)
+        if made and not run.why_not and st.button("Set up that run", key="rerun", type="primary"):
+            preset(run, rerun.options)
             st.switch_page(sitemap.page(sitemap.RECORD))
-    problem = _why_unreadable(_meta(watch.path)) if can_make(rerun.options) else None
-    if problem:
-        st.caption(
-            f"The command line that this recording keeps cannot be read ({prose(problem)}). The"
-            " form gets the measurement; choose the document there."
-        )
+    if made and run.why_not:
+        st.caption(prose(run.why_not))
 
 
 def can_make(options: Mapping[str, bool | str]) -> bool:
-    """Whether the Record page, on this machine, can make a run with these options."""
+    """Whether the Record page, on this machine, can measure a run with these options."""
     _, why_not_sampled = default_engine()
     if options.get("engine") == "sampled" and why_not_sampled:
         return False
     return options.keys() <= _CHOICES.keys() | _ALWAYS
 
 
-def preset(path: Path, options: Mapping[str, bool | str]) -> None:
+def preset(run: Again, options: Mapping[str, bool | str]) -> None:
     """Fill in the form of the Record page: what ran before, with these options."""
     st.session_state.pop(keys.STARTED, None)  # else that page shows the run before
     fields = {_CHOICES[name]: value for name, value in options.items() if name in _CHOICES}
-    st.session_state.update(fields | _document(_meta(path)))
+    st.session_state.update(fields | _subject(run))
 
 
-def _meta(path: Path) -> Mapping[str, object]:
-    with RecordingReader(path) as reader:
-        return reader.meta()
-
-
-def _why_unreadable(meta: Mapping[str, object]) -> str | None:
-    """Why the command line that recorded a document cannot be split into words; None if it can."""
-    document, command = meta.get("document"), meta.get("command")
-    if isinstance(document, dict) and isinstance(command, str):
-        try:
-            shlex.split(command)
-        except ValueError as error:  # an unclosed quote: whoever records may name any command
-            return str(error)
-    return None
-
-
-def _document(meta: Mapping[str, object]) -> dict[str, str]:
-    """The fields for the document that was recorded, as far as it is still there."""
-    document = meta.get("document")
-    command = meta.get("command")
-    if not isinstance(document, dict) or not isinstance(command, str) or _why_unreadable(meta):
-        return {}
-    words = shlex.split(command)
-    subject = Path(words[-1]) if words else Path()
-    if not subject.is_file():
-        return {}
-    loader = document.get("loader")
-    known = {f"loader-for-{subject.suffix.lower()}": loader} if loader in all_loaders() else {}
-    if sample_documents().get(subject.name) == subject:
-        return {"document-source": "A sample", "sample": subject.name, **known}
-    return {"document-source": "A path on this machine", "path": str(subject), **known}
+def _subject(run: Again) -> dict[str, object]:
+    """The fields that say what to run."""
+    if run.document is None:
+        return {"document-source": SCRIPT, "script": run.script}
+    field = f"loader-for-{run.document.suffix.lower()}"
+    loader = {field: run.loader} if run.loader else {}
+    if sample_documents().get(run.document.name) == run.document.absolute():
+        return {"document-source": SAMPLE, "sample": run.document.name, **loader}
+    return {"document-source": PATH, "path": str(run.document), **loader}

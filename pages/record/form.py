@@ -24,7 +24,7 @@ _PLACES: dict[Where, str] = {
     "thread": "In this process: as the loader runs in your service, in a thread of its own",
     "child": "In a child process: survives whatever the loader does",
 }
-_SAMPLE, _PATH, _UPLOAD, _SCRIPT = "A sample", "A path on this machine", "Upload", "A script"
+SAMPLE, PATH, _UPLOAD, SCRIPT = "A sample", "A path on this machine", "Upload", "A script"
 
 
 def ask() -> None:
@@ -68,12 +68,12 @@ def start(plan: RunPlan, where: Where) -> None:
 
 def _choose() -> tuple[RunPlan | None, Where]:
     settings = AppSettings.from_environment()
-    sources = [_SAMPLE, _PATH, _UPLOAD, *([_SCRIPT] if settings.scripts else [])]
+    sources = [SAMPLE, PATH, _UPLOAD, *([SCRIPT] if settings.scripts else [])]
     source = st.segmented_control(
-        "Document", sources, default=_SAMPLE, required=True, key="document-source"
+        "Document", sources, default=SAMPLE, required=True, key="document-source"
     )
     subject = _subject(source, settings)
-    loader = None if source == _SCRIPT else _loader(subject, settings)
+    loader = None if source == SCRIPT else _loader(subject, settings)
     usual, why_not_sampled = default_engine()
     names = sorted(ENGINES, key=lambda name: name != usual)
     if why_not_sampled:
@@ -114,18 +114,18 @@ def _choose() -> tuple[RunPlan | None, Where]:
     if subject is None:
         return None, where
     measures = Measures(engine, frames, tuple(part for part in _words(lines)))
-    if source == _SCRIPT:
+    if source == SCRIPT:
         return RunPlan(new_path(subject.stem), script=subject, measures=measures), where
     return RunPlan(new_path(subject.stem), subject, loader, options, measures=measures), where
 
 
 def _subject(source: str, settings: AppSettings) -> Path | None:
-    if source == _SAMPLE:
+    if source == SAMPLE:
         samples = sample_documents()
         return samples[st.selectbox("Sample document", list(samples), key="sample")]
-    if source == _SCRIPT:
+    if source == SCRIPT:
         return st.selectbox("Script", settings.scripts, format_func=str, key="script")
-    if source == _PATH:
+    if source == PATH:
         typed = st.text_input("Path", key="path", placeholder="/data/reports/big.pdf").strip()
         return Path(typed).expanduser() if typed else None
     sent = st.file_uploader(
@@ -137,8 +137,7 @@ def _subject(source: str, settings: AppSettings) -> Path | None:
 def _loader(subject: Path | None, settings: AppSettings) -> str | None:
     loaders = all_loaders()
     suffix = subject.suffix.lower() if subject is not None else ".pdf"
-    fitting = [name for name, loader in loaders.items() if suffix in loader.formats]
-    names = [*fitting, *settings.loaders] or list(loaders)
+    names = settings.offered_loaders(suffix)
     chosen: str | None = st.selectbox(
         "Loader",
         names,

@@ -24,6 +24,7 @@ from diagnostics.figures.drops import mark_drops
 from diagnostics.figures.holders import HolderEdge, holder_view
 from diagnostics.figures.object_types import types_over_units
 from diagnostics.figures.theme import framed
+from diagnostics.launch.app import AppSettings
 from diagnostics.recording.model import (
     Capture,
     ChainLink,
@@ -508,11 +509,13 @@ def test_no_chart_of_the_overview_stands_in_half_of_the_window(folder):
     assert not any(column.get("plotly_chart") for column in app.columns)
 
 
-def write_unmeasured(path, document, command="page87 run --loader pypdf --engine none"):
+def write_unmeasured(
+    path, document, command="page87 run --loader pypdf --engine none", loader="pypdf"
+):
     """Five pages of a document with the engine off: nobody knows what they left behind."""
     meta = {
         "command": f"{command} {document}",
-        "document": {"name": document.name, "loader": "pypdf"},
+        "document": {"name": document.name, "loader": loader} if loader else None,
         "settings": {"engine": "none"},
     }
     writer = RecordingWriter(path, meta)
@@ -556,18 +559,51 @@ def test_a_document_of_ones_own_is_filled_in_by_its_path(folder):
     assert app.text_input(key="path").value == str(document)
 
 
-def test_a_document_that_is_gone_is_left_to_the_reader(folder):
+def no_button_but(recording):
+    app = shown("overview", recording)
+    assert "What would decide" in texts(app)
+    assert not [button for button in app.button if button.key == "rerun"]
+    return texts(app)
+
+
+def test_a_document_that_is_gone_is_not_swapped_for_another_one(folder):
     write_unmeasured(folder / "off.p87", folder / "gone.pdf")
+    told = no_button_but("off.p87")
+    assert f"`{folder}/gone.pdf` is not there, seen from this app" in told
+    assert f"`page87 run --engine sampled --loader pypdf {folder}/gone.pdf`" in told
+
+
+def test_a_loader_of_ones_own_is_not_swapped_for_another_one(folder):
+    report = ROOT / "sample_docs" / "annual-report.pdf"
+    write_unmeasured(
+        folder / "off.p87", report, "page87 run --loader mine:load", loader="mine:load"
+    )
+    told = no_button_but("off.p87")
+    assert "This app was not opened with the loader `mine:load`" in told
+    assert f"`page87 run --engine sampled --loader mine:load {report}`" in told
+
+
+def test_a_loader_of_ones_own_that_the_app_was_opened_with_is_filled_in(folder, monkeypatch):
+    report = ROOT / "sample_docs" / "annual-report.docx"
+    for name, value in AppSettings(loaders=("mine:load",)).to_environment().items():
+        monkeypatch.setenv(name, value)
+    write_unmeasured(
+        folder / "off.p87", report, "page87 run --loader mine:load", loader="mine:load"
+    )
     app = fields_after_the_button("off.p87")
-    assert app.selectbox(key="sample").value == "annual-report.pdf"  # as on a fresh form
+    assert app.selectbox(key="sample").value == "annual-report.docx"
+    assert app.selectbox(key="loader-for-.docx").value == "mine:load"
 
 
-def test_a_command_line_that_cannot_be_read_is_told_and_leaves_the_document_to_the_reader(folder):
+def test_a_program_that_records_itself_is_told_what_to_write(folder):
+    write_unmeasured(folder / "off.p87", Path("x.docx"), "own.py a_cache", loader=None)
+    told = no_button_but("off.p87")
+    assert '`record(engine="sampled", captures=True)`' in told
+
+
+def test_a_command_line_that_cannot_be_read_is_told(folder):
     # given a recording whose program named a command with a quote that never ends
     document = folder / "mine.pdf"
     document.write_bytes(b"%PDF-1.4")
     write_unmeasured(folder / "off.p87", document, command="it's mine")
-    said = "cannot be read (No closing quotation)"
-    assert said in texts(shown("overview", "off.p87"))
-    app = fields_after_the_button("off.p87")
-    assert app.selectbox(key="sample").value == "annual-report.pdf"  # as on a fresh form
+    assert prose("cannot be read (No closing quotation)") in no_button_but("off.p87")
