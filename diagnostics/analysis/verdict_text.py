@@ -52,21 +52,25 @@ def verdict_lines(judgement: Judgement) -> Iterator[str]:
     elif main.number == 0:
         yield f"Verdict           Nothing wrong ({sure})"
     else:
-        yield (
-            f"Verdict           {sentence_case(main.kind.title)} ({sure}): {_size(judgement, main)}"
-        )
+        yield (f"Verdict           {sentence_case(main.title)} ({sure}): {_size(judgement, main)}")
     yield from (f"{_MARGIN}{sentence_case(line)}" for line in main.evidence)
-    for finding in judgement.stacked:
-        yield f"And               {sentence_case(finding.kind.title)}: {_size(judgement, finding)}"
+    yield from _fix_lines(judgement.fix)
+    for finding, fix in zip(judgement.stacked, judgement.stacked_fix, strict=True):
+        yield f"And               {sentence_case(finding.title)}: {_size(judgement, finding)}"
         yield from (f"{_MARGIN}{sentence_case(line)}" for line in finding.evidence[:1])
-    if judgement.fix:
-        yield "Fix"
-        yield from (indent(advice, _MARGIN) for advice in judgement.fix)
+        yield from _fix_lines(fix)
     if judgement.rerun is not None:
         others = what_it_may_also_be(judgement)
         if others:
-            yield f"It may also be    {', or '.join(finding.kind.title for finding in others)}"
+            yield f"It may also be    {', or '.join(finding.title for finding in others)}"
         yield f"To decide         {judgement.rerun.why}"
+
+
+def _fix_lines(fix: Iterable[str]) -> Iterator[str]:
+    advice = [indent(part, _MARGIN) for part in fix if part]
+    if advice:
+        yield "Fix"
+    yield from advice
 
 
 def what_it_may_also_be(judgement: Judgement) -> tuple[Finding, ...]:
@@ -121,7 +125,7 @@ def _size(judgement: Judgement, finding: Finding) -> str:
 def _finding_json(judgement: Judgement, finding: Finding) -> dict[str, Any]:
     return {
         "kind": finding.number,
-        "title": finding.kind.title,
+        "title": finding.title,
         "confidence": round(finding.score, 2),
         "bytes": finding.bytes,
         "bytes_share": round(judgement.bytes_share(finding), 4),

@@ -37,7 +37,7 @@ def show(watch: Watch, summary: Summary) -> None:
                 _bullets(judgement.main.evidence)
                 _more(watch, judgement)
             with right:
-                _fix(judgement)
+                _fix("What to do", judgement.fix)
                 _stacked(judgement)
         _rivals(judgement)
         if judgement.rerun is not None:
@@ -52,7 +52,7 @@ def _title(judgement: Judgement, *, so_far: bool) -> None:
     elif main.number == 0:
         title, tint = "Nothing wrong", "green"
     else:
-        title, tint = sentence_case(main.kind.title), _TINTS[sure]
+        title, tint = sentence_case(main.title), _TINTS[sure]
     soon = " so far" if so_far else ""
     st.markdown(
         f"### {prose(title)} :{tint}-badge[{sure}{soon}]",
@@ -79,11 +79,11 @@ def _number(judgement: Judgement) -> None:
     )
 
 
-def _fix(judgement: Judgement) -> None:
+def _fix(heading: str, fix: Iterable[str]) -> None:
     """What to do; the first line of an advice is a sentence, the others are code."""
-    if judgement.fix:
-        st.markdown("**What to do**")
-    for advice in judgement.fix:
+    for place, advice in enumerate(fix):
+        if place == 0:
+            st.markdown(f"**{heading}**")
         words, _, hint = advice.partition("\n")
         st.markdown(prose(words))
         if hint:
@@ -91,21 +91,22 @@ def _fix(judgement: Judgement) -> None:
 
 
 def _stacked(judgement: Judgement) -> None:
-    """Further kinds with bytes of their own, each with its share."""
-    for finding in judgement.stacked:
+    """Further kinds with bytes of their own, each with its share and what to do about it."""
+    for finding, fix in zip(judgement.stacked, judgement.stacked_fix, strict=True):
         share = judgement.bytes_share(finding)
         st.progress(
             share,
-            text=f"And **{prose(sentence_case(finding.kind.title))}**:"
+            text=f"And **{prose(sentence_case(finding.title))}**:"
             f" {format_bytes(finding.bytes)}, {format_share(share)}",
         )
         _bullets(finding.evidence[:1])
+        _fix("What to do about it", fix)
 
 
 def _rivals(judgement: Judgement) -> None:
     """What an undecided verdict may be instead; what would decide stands below it."""
     others = [
-        f"{prose(finding.kind.title)}{_size(judgement, finding)}"
+        f"{prose(finding.title)}{_size(judgement, finding)}"
         for finding in what_it_may_also_be(judgement)
     ]
     if others:
@@ -131,7 +132,7 @@ def _more(watch: Watch, judgement: Judgement) -> None:
 
 
 def _alternative(judgement: Judgement, finding: Finding) -> None:
-    title = sentence_case(finding.kind.title)
+    title = sentence_case(finding.title)
     size = _size(judgement, finding)
     st.markdown(f"**{prose(title)}**{size}, fits {format_share(finding.score)}")
     _bullets(finding.evidence)

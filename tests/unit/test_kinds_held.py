@@ -238,6 +238,18 @@ def test_a_cache_that_is_full_is_bounded(verdict):
     assert found.main.number == 13
     assert found.main.bytes == 7 * MB  # of the 8 newest pages all but the last
     assert "newest 8 pages of 20" in found.main.evidence[1]
+    assert found.main.title == "bounded cache"
+
+
+def test_a_cache_that_holds_pages_of_all_ages_is_not_said_to_be_bounded(verdict):
+    # given a cache of which every page that leaves something is a part, and nobody saw its limit
+    def python(page):
+        return dict.fromkeys(range(3, page + 1, 3), 2 * MB)
+
+    found = verdict(Run(pages=40, python=python, held=holder(CACHED, 24 * MB, units=13)))
+    assert found.main.number == 13
+    assert found.main.title == "cache without a known limit"
+    assert found.fix[-1].startswith("Give the cache a limit")
 
 
 def test_two_pages_of_read_ahead_are_no_cache(verdict):

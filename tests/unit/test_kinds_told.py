@@ -98,3 +98,26 @@ def test_what_the_evidence_does_not_decide_is_said(tmp_path):
     assert "The evidence does not decide" in text
     assert "9 of 30 still held 18.0 MB" in text  # pages 3 to 27; the newest does not count
     assert judgement.rerun.options == {"engine": "sampled", "capture": True}
+
+
+def with_a_page_that_stands_out(path):
+    """A leak of 1 MB a page, and page 13 with 90 MB: two kinds beside each other."""
+    run = Run(
+        python=leak(1 * MB),
+        peak=lambda page: 90 * MB if page == 13 else 2 * MB,
+        held=(Holder(19 * MB, CHAIN, type="pdfplumber.page.Page"),),
+    )
+    return write(path, run)
+
+
+def test_each_kind_beside_the_verdict_is_told_with_its_fix(tmp_path):
+    with RecordingReader(with_a_page_that_stands_out(tmp_path / "run.p87")) as reader:
+        found = judge(reader)
+    assert [finding.number for finding in (found.main, *found.stacked)] == [14, 1]
+    lines = list(verdict_lines(found))
+    beside = next(place for place, line in enumerate(lines) if line.startswith("And "))
+    assert lines[beside - 2 : beside] == ["Fix", f"  {KINDS[14].fix}"]
+    told = lines[beside:]
+    assert told[2] == "Fix"
+    assert told[3].startswith("  pdfplumber: page.close()")
+    assert told[4] == f"  {KINDS[1].fix}"

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from diagnostics.analysis.drops import Drop
 from diagnostics.analysis.held_graph import Step, read_graph, steps
+from diagnostics.analysis.kinds import KINDS
 from diagnostics.analysis.stacks import Stacks
 from diagnostics.analysis.suspect_table import suspect_table
 from diagnostics.analysis.suspects import best_capture, suspects_of
@@ -542,6 +543,22 @@ def test_the_measurement_that_decides_leads_to_the_form_filled_in(folder):
     assert app.selectbox(key="engine").value == "sampled"
     assert app.selectbox(key="sample").value == "annual-report.pdf"
     assert app.selectbox(key="loader-for-.pdf").value == "pypdf"
+
+
+def test_each_kind_beside_the_verdict_has_its_fix_on_the_card(folder):
+    # given 4 MB a page that the document holds, and page 13 with 90 MB
+    chain = (Link("frame", root="frame", name="load"), Link("pypdf.PdfReader", ".reader"))
+    run = Run(
+        python=leak(4 * MB),
+        peak=lambda page: 90 * MB if page == 13 else 5 * MB,
+        held=(Holder(76 * MB, (*chain, Link("builtins.list", ".pages"))),),
+    )
+    write(folder / "two.p87", run)
+    told = texts(shown("overview", "two.p87"))
+    assert told.count("**What to do**") == 1
+    assert told.count("**What to do about it**") == 1
+    for kind in (1, 14):
+        assert prose(KINDS[kind].fix) in told
 
 
 def test_only_what_the_record_page_can_do_is_offered():

@@ -48,7 +48,8 @@ class Finding:
 
     ``score`` says how well the evidence fits and decides, 0 (not at all) to 1. ``bytes`` is what
     the kind explains. ``evidence`` are sentences with numbers, ``disproof`` says what would
-    disprove it, ``rerun`` which measurement would, if there is one.
+    disprove it, ``rerun`` which measurement would, if there is one. ``named`` and ``advice`` stand
+    for the kind's title and fix where they would say more than was seen.
     """
 
     number: int
@@ -57,10 +58,22 @@ class Finding:
     evidence: tuple[str, ...]
     disproof: str
     rerun: Rerun | None = None
+    named: str = ""
+    advice: str = ""
 
     @property
     def kind(self) -> Kind:
         return KINDS[self.number]
+
+    @property
+    def title(self) -> str:
+        """The kind in words, as far as it was seen."""
+        return self.named or self.kind.title
+
+    @property
+    def fix(self) -> str:
+        """What to do in general; empty where nothing is wrong."""
+        return self.advice or self.kind.fix
 
 
 def silent(number: int) -> Finding:

@@ -12,10 +12,16 @@ _SURE, _LIKELY, _MAYBE = 0.9, 0.7, 0.4
 _BAND_FROM = 4  # units; a few are read-ahead
 _BAND_BYTES = 5_000_000
 _HALF = 0.5
+_NO_LIMIT = "cache without a known limit"
+_SET_LIMIT = (
+    "Give the cache a limit, such as lru_cache(maxsize=16), or empty it after each document:"
+    " cache_clear()."
+)
 
 
 def bounded_cache(evidence: Evidence) -> Finding:
-    """Kind 13: a fixed number of the newest units stays alive."""
+    """Kind 13: a fixed number of the newest units stays alive; or what a cache holds, whose limit
+    was not seen, since all units are in it."""
     retained, suspect = evidence.retained, largest(evidence, 13)
     cached = share(evidence, 13)
     if retained is None or retained.total < FLOOR_TOTAL or ever_more(evidence):
@@ -31,6 +37,7 @@ def bounded_cache(evidence: Evidence) -> Finding:
             f"the newest {counted(width, evidence.kind)} of {retained.units} stay alive, with"
             f" {format_bytes(retained.total)}; older ones are gone"
         )
+    limit_seen = len(lines) == 2 or cached < _HALF
     if len(lines) == 2:
         score = _SURE
     elif cached >= _HALF:
@@ -48,6 +55,8 @@ def bounded_cache(evidence: Evidence) -> Finding:
         tuple(lines),
         "A run over twice as many units ends with twice as many of them alive.",
         None if cached else CAPTURE,
+        named="" if limit_seen else _NO_LIMIT,
+        advice="" if limit_seen else _SET_LIMIT,
     )
 
 

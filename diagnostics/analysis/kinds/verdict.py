@@ -46,7 +46,9 @@ class Judgement:
     ``main`` is the verdict; its number is 0 where nothing is wrong. ``stacked`` are further kinds
     that stand beside it, each with its own bytes; ``alternatives`` explain the same bytes less
     well, or do not stand. ``confidence`` is 0 to 1. ``fix`` says what to do about ``main``, the
-    advice for the libraries involved first. ``rerun`` is the measurement that would decide, where
+    advice for the libraries involved first; ``stacked_fix`` what of it to do besides
+    about each of ``stacked``.
+    ``rerun`` is the measurement that would decide, where
     the evidence does not, else None. ``base`` is what the process took at most, above its start,
     in bytes; ``suspects`` are those of the best capture.
     """
@@ -61,6 +63,7 @@ class Judgement:
     units: int
     unit_kind: str
     suspects: tuple[Held, ...]
+    stacked_fix: tuple[tuple[str, ...], ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -95,18 +98,23 @@ def judge_evidence(evidence: Evidence) -> Judgement:
     below = [f for f in findings if _WORTH_SAYING <= f.score < STANDS]
     alternatives = sorted([*beaten, *explained, *below], key=lambda finding: -finding.score)
     rival = next((f for f in alternatives if _are_rivals(f, main)), None)
+    fix = tuple(_fix(main, evidence))
     undecided = rival is not None and main.score - rival.score < _CLOSE
     return Judgement(
         main=main,
         stacked=tuple(stacked),
         alternatives=tuple(alternatives),
         confidence=round(main.score - (_CLOSE if undecided else 0.0), 2),
-        fix=tuple(_fix(main, evidence)),
+        fix=fix,
         rerun=_rerun(main, rival if undecided else None),
         base=evidence.base,
         units=evidence.units,
         unit_kind=evidence.kind,
         suspects=evidence.suspects,
+        stacked_fix=tuple(
+            tuple(part for part in _fix(finding, evidence) if part not in fix)
+            for finding in stacked
+        ),
     )
 
 
@@ -139,10 +147,10 @@ def _rerun(main: Finding, rival: Finding | None) -> Rerun | None:
     return main.rerun or (rival.rerun if rival else None)
 
 
-def _fix(main: Finding, evidence: Evidence) -> list[str]:
+def _fix(found: Finding, evidence: Evidence) -> list[str]:
     """The advice for the library that most of the memory came through, then the general one."""
     involved: dict[str, None] = {}
-    suspects = sorted(evidence.suspects, key=lambda s: holding_kind(s.chain) != main.number)
+    suspects = sorted(evidence.suspects, key=lambda s: holding_kind(s.chain) != found.number)
     for suspect in suspects:
         for frame in suspect.stack:
             involved.setdefault(library_of(frame.file))
@@ -152,7 +160,7 @@ def _fix(main: Finding, evidence: Evidence) -> list[str]:
         involved.setdefault(name)
     # A library that registers its objects with weakref, say, knows better how to let them go.
     involved_first = sorted(involved, key=sys.stdlib_module_names.__contains__)
-    return [*advice(main.number, involved_first), main.kind.fix]
+    return [*advice(found.number, involved_first), found.fix]
 
 
 def _nothing_wrong(evidence: Evidence, findings: Sequence[Finding]) -> Judgement:
