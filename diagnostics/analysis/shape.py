@@ -104,7 +104,7 @@ def _short_lived(births: Births, ended: Sequence[EndedUnit], settled: Sequence[E
     if len(held) > max(1, round(_RARE * len(settled))):
         return _other(
             f"{counted(len(held), kind)} of {len(ended)} still held {format_bytes(size)}"
-            f" when the last one ended; the others gave theirs back",
+            f" when the last one ended; {_what_the_others_did(settled)}",
             each,
         )
     widths = [most - len(strays) for most in births.most_alive(after=len(ended) * 3 // 4)]
@@ -113,7 +113,7 @@ def _short_lived(births: Births, ended: Sequence[EndedUnit], settled: Sequence[E
     if width <= 1 or standing < median(unit.peak for unit in settled):
         sentence = f"Memory of a {kind} is gone within one {kind}"
         if each >= FLOOR_BYTES:
-            sentence += f", but for {format_bytes(each)}"
+            sentence += f", but for {format_bytes(each)}{_in_all(settled)}"
         for unit in held:
             sentence += f"; {unit.row.label} still holds {format_bytes(unit.left)}"
         return _shape("diagonal", sentence, each)
@@ -127,6 +127,22 @@ def _short_lived(births: Births, ended: Sequence[EndedUnit], settled: Sequence[E
         f" up to {counted(max(widths), kind)} were alive at one time",
         each,
     )
+
+
+def _what_the_others_did(settled: Sequence[EndedUnit]) -> str:
+    """What the units that do not count as alive gave back, or kept: a little of each adds up."""
+    others = [unit.left for unit in settled if not unit.is_alive]
+    if sum(others) < FLOOR_BYTES * len(others):
+        return "the others gave theirs back"
+    return (
+        f"the others gave most of theirs back, and kept {format_bytes(median(others))} each,"
+        f" {format_bytes(sum(others))} in all"
+    )
+
+
+def _in_all(settled: Sequence[EndedUnit]) -> str:
+    total = sum(unit.left for unit in settled if not unit.is_alive)
+    return f" each, {format_bytes(total)} in all" if total >= WORTH_NAMING_BYTES else ""
 
 
 def _newest_and_strays(ended: Sequence[EndedUnit]) -> tuple[list[EndedUnit], list[EndedUnit]]:

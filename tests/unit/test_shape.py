@@ -127,6 +127,30 @@ def test_one_page_in_ten_that_leaks_is_neither(shape_of_run):
     )
 
 
+def test_what_pages_that_count_as_gone_keep_is_not_said_to_be_given_back(shape_of_run):
+    # given 100 pages of 5 MB that keep 250 kB each, less than a tenth, and 1 MB every tenth
+    def after(page):
+        return {u: MB if u % 10 == 0 else 250_000 for u in range(1, page + 1)}
+
+    shape = shape_of_run(100, after, lambda page: 5 * MB)
+    # pages 1 and 2 are warm-up, page 100 ended last: of 97 pages, 88 others
+    assert shape.sentence == (
+        "9 pages of 100 still held 9.0 MB when the last one ended; the others gave most of theirs"
+        " back, and kept 250 kB each, 22.0 MB in all"
+    )
+
+
+def test_what_all_pages_keep_of_their_memory_is_summed_up(shape_of_run):
+    # given 60 pages of 9 MB that keep 400 kB each; the first two and the last are not judged
+    shape = shape_of_run(
+        60, lambda page: dict.fromkeys(range(1, page + 1), 400_000), lambda page: 9 * MB
+    )
+    assert shape.kind == "diagonal"
+    assert shape.sentence == (
+        "Memory of a page is gone within one page, but for 400 kB each, 22.8 MB in all"
+    )
+
+
 def test_a_cache_that_is_emptied_now_and_then_is_no_band(shape_of_run):
     # given that every 20th page frees all
     shape = shape_of_run(
@@ -161,7 +185,10 @@ def test_a_little_of_each_page_is_told_but_is_no_triangle(shape_of_run):
     shape = shape_of_run(60, leak(92_000), lambda page: 7 * MB)
 
     assert (shape.kind, shape.bytes_per_unit) == ("diagonal", 92_000)
-    assert shape.sentence == "Memory of a page is gone within one page, but for 92.0 kB"
+    assert (
+        shape.sentence
+        == "Memory of a page is gone within one page, but for 92.0 kB each, 5.2 MB in all"
+    )
 
 
 def test_a_little_of_very_many_pages_is_a_triangle(shape_of_run):
