@@ -36,6 +36,7 @@ from diagnostics.analysis.summary_model import (
     WarningInfo,
 )
 from diagnostics.analysis.summary_text import summary_text
+from diagnostics.analysis.suspects import cut_off
 from diagnostics.analysis.units import error_text
 from diagnostics.analysis.whole_run import WholeRun
 from diagnostics.recording.model import HeapTotal, Outcome, ProbeStatus, Site, UnitPeak
@@ -104,6 +105,10 @@ def summarise(reader: RecordingReader) -> Summary:
             WarningInfo(entry.t_ns / _NS, entry.level, entry.source, entry.message)
             for entry in reader.log()
             if entry.level != "info"
+        ]
+        + [
+            WarningInfo(capture.t_ns / _NS, "warning", "captures", how_far)
+            for capture, how_far in cut_off(reader)
         ],
         explanation=explain(reader, run),
     )

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from diagnostics.analysis.format import counted, format_count
 from diagnostics.analysis.stacks import Stacks, is_own
 from diagnostics.recording.model import (
+    OUT_OF_TIME,
     Capture,
     ChainLink,
     Frame,
@@ -90,12 +92,7 @@ def best_capture(reader: RecordingReader) -> Capture | None:
     """
     sizes: list[tuple[int, int, Capture]] = []
     for capture in reader.captures():
-        objects = reader.held_objects(capture.id)
-        rooted = {
-            row.suspect
-            for row in reader.chains(capture.id)
-            if row.object in objects and objects[row.object].root not in ("", "unknown")
-        }
+        rooted = _rooted(reader, capture)
         suspects = reader.suspects(capture.id)
         held = sum(suspect.bytes for suspect in suspects if suspect.rank in rooted)
         sizes.append((held, sum(suspect.bytes for suspect in suspects), capture))
@@ -104,6 +101,44 @@ def best_capture(reader: RecordingReader) -> Capture | None:
     most = max((size for size, _ in known), default=0)
     enough = [capture for size, capture in known if size >= _AS_MUCH * most]
     return max(enough, key=lambda capture: capture.t_ns, default=None)
+
+
+def is_cut_off(capture: Capture) -> bool:
+    """Whether the time of a capture was up before all was looked at."""
+    return not capture.complete and OUT_OF_TIME in capture.note
+
+
+def cut_off(reader: RecordingReader) -> list[tuple[Capture, str]]:
+    """The captures that ran out of their time, each with a sentence of how far it came. One after
+    which another saw all is no loss, and not among them."""
+    captures = reader.captures()
+    whole_ns = max((capture.t_ns for capture in captures if capture.complete), default=-1)
+    return [
+        (capture, _how_far(reader, capture))
+        for capture in captures
+        if is_cut_off(capture) and capture.t_ns > whole_ns
+    ]
+
+
+def _how_far(reader: RecordingReader, capture: Capture) -> str:
+    suspects = reader.suspects(capture.id)
+    found = len(_rooted(reader, capture))
+    return (
+        f"The capture ({capture.reason}) was cut off after {capture.duration_ns / 1e9:.1f} s, in a"
+        f" heap of {format_count(capture.objects)} objects: it found who holds {found} of"
+        f" {counted(len(suspects), 'suspect')}. What it found counts; take capture() in the loop,"
+        " while there are fewer objects, to see the others."
+    )
+
+
+def _rooted(reader: RecordingReader, capture: Capture) -> set[int]:
+    """The ranks of the suspects that have a chain from a real root."""
+    objects = reader.held_objects(capture.id)
+    return {
+        row.suspect
+        for row in reader.chains(capture.id)
+        if row.object in objects and objects[row.object].root not in ("", "unknown")
+    }
 
 
 def suspects_of(reader: RecordingReader, capture: Capture | None, stacks: Stacks) -> list[Held]:

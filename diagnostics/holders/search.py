@@ -22,7 +22,7 @@ from diagnostics.holders.held import Held
 from diagnostics.holders.living import Living
 from diagnostics.holders.ours import is_our_frame
 from diagnostics.holders.roots import UNKNOWN, Root, Roots
-from diagnostics.recording.model import IN_A_CYCLE
+from diagnostics.recording.model import IN_A_CYCLE, OUT_OF_TIME
 
 _DEEPEST = 30
 _MOST_HOLDERS = 24
@@ -99,7 +99,7 @@ def search(living: Living, roots: Roots, deadline: Deadline) -> Web:
             _climb(web, targets, frontier, roots, deadline)
         web.complete, web.note = False, f"no root within {_DEEPEST} references of some objects"
     except OutOfTimeError:
-        web.complete, web.note = False, "the time for the search was up"
+        web.complete, web.note = False, OUT_OF_TIME
     return web
 
 

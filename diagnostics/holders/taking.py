@@ -22,6 +22,7 @@ from diagnostics.holders.sources import Moment, SuspectSource
 from diagnostics.holders.suspects import Lead
 from diagnostics.probes.tracked import count_by_type
 from diagnostics.recording.model import (
+    OUT_OF_TIME,
     Capture,
     CaptureReason,
     ChainLink,
@@ -54,7 +55,8 @@ class Limits:
     """How far a capture goes."""
 
     seconds: float = 8.0
-    """The search ends when so much time is up; naming what was found takes a little more."""
+    """The search ends when so much CPU time is up, or three times as much on the clock; naming what
+    was found takes a little more."""
     suspects: int = 8
     objects: int = 6
     """So many objects of each suspect are asked who holds them, of different birth units."""
@@ -186,7 +188,7 @@ class _Look:
             )
         if not (living.complete and web.complete):
             self.complete = False
-            self.notes.append(web.note or "the time for the search was up")
+            self.notes.append(web.note or OUT_OF_TIME)
         frozen = gc.get_freeze_count()
         if frozen > _FROZEN_BY_PYTHON:
             self.notes.append(

@@ -29,6 +29,9 @@ extension, or the interpreter itself), empty for an object that is no root."""
 OLDEST_GENERATION = 2
 """The number of the collector's generation whose collections look at everything."""
 
+OUT_OF_TIME = "the time for the search was up"
+"""What the note of a capture says, among other things, that was cut off."""
+
 IN_A_CYCLE = "a cycle of references"
 """The name of a root of the kind ``unknown`` that is none: what is left refers to itself in a
 cycle, which the collector will find."""

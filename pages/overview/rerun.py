@@ -42,11 +42,12 @@ def offer(watch: Watch, rerun: Rerun) -> None:
 
 
 def can_make(options: Mapping[str, bool | str]) -> bool:
-    """Whether the Record page, on this machine, can measure a run with these options."""
+    """Whether the Record page, on this machine, can measure a run with these options; without any,
+    the measurement is a call in people's own code."""
     _, why_not_sampled = default_engine()
     if options.get("engine") == "sampled" and why_not_sampled:
         return False
-    return options.keys() <= _CHOICES.keys() | _ALWAYS
+    return bool(options) and options.keys() <= _CHOICES.keys() | _ALWAYS
 
 
 def preset(run: Again, options: Mapping[str, bool | str]) -> None:

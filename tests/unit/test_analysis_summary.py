@@ -485,6 +485,27 @@ def test_a_leak_in_the_terminal(tmp_path):
     assert "malloc_trim" not in text
 
 
+CUT_OFF = (
+    "The capture (end of the run) was cut off after 8.8 s, in a heap of 816,790 objects: it found"
+    " who holds 1 of 2 suspects."
+)
+
+
+def test_a_capture_that_was_cut_off_is_told_in_the_terminal_and_in_json(tmp_path):
+    chain = (Link("frame", root="frame", name="load"), Link("pdfplumber.pdf.PDF", ".pdf"))
+    held = (Holder(9 * MB, chain), Holder(10 * MB, ()))
+    summary = summary_of(tmp_path, Run(python=leak(1 * MB), held=held, cut_off=True))
+    [warning] = summary_json(summary)["warnings"]
+    assert warning["source"] == "captures"
+    assert warning["message"].startswith(CUT_OFF)
+    assert CUT_OFF in " ".join(summary_text(summary).split())
+
+
+def test_a_capture_that_saw_all_is_no_warning(tmp_path):
+    held = (Holder(10 * MB, ()),)
+    assert summary_of(tmp_path, Run(python=leak(1 * MB), held=held)).warnings == []
+
+
 def test_details_add_the_ledger_and_the_settlement(tmp_path):
     text = summary_text(summary_of(tmp_path, LEAK), details=True)
     assert (

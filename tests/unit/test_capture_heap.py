@@ -1,7 +1,9 @@
 """Finding objects by address and holders by reference, in this very process."""
 
 import gc
+import time
 from array import array
+from contextlib import nullcontext
 
 import pytest
 
@@ -181,6 +183,25 @@ def test_no_time_left():
     now = iter([10.0, 14.9, 15.1])
     deadline = Deadline(5, clock=lambda: next(now))
     deadline.check()
+    with pytest.raises(OutOfTimeError):
+        deadline.check()
+
+
+@pytest.mark.parametrize(("lasted", "in_time"), [(14.9, True), (15.1, False)])
+def test_a_busy_machine_takes_no_time_away_up_to_three_times_of_it(lasted, in_time):
+    now = iter([100.0, 100.0 + lasted])
+    deadline = Deadline(5, clock=lambda: 1.0, wall=lambda: next(now))
+    with nullcontext() if in_time else pytest.raises(OutOfTimeError):
+        deadline.check()
+
+
+def test_the_time_of_other_threads_is_not_the_captures():
+    deadline = Deadline(0.05)
+    time.sleep(0.1)
+    deadline.check()
+    begun = time.thread_time()
+    while time.thread_time() - begun < 0.06:
+        pass
     with pytest.raises(OutOfTimeError):
         deadline.check()
 

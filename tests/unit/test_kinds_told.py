@@ -45,6 +45,24 @@ def test_the_first_library_that_has_advice_gives_it():
     assert advice(1, ["numpy"]) == []
 
 
+def test_a_capture_that_was_cut_off_is_not_to_be_taken_again_in_the_same_way(tmp_path):
+    # given a suspect whose chain the capture had no time for
+    run = Run(python=leak(1 * MB), held=(Holder(19 * MB, ()),), steps=None)
+    told = {}
+    for cut_off in (False, True):
+        path = write(tmp_path / f"{cut_off}.p87", run.but(cut_off=cut_off))
+        with RecordingReader(path) as reader:
+            told[cut_off] = judge(reader).rerun
+    assert told[True].options == told[False].options == {}
+    assert "the time was too short" in told[True].why
+    assert "while it is in use" in told[False].why
+
+
+def test_without_a_capture_one_is_what_would_decide(tmp_path):
+    with RecordingReader(write(tmp_path / "run.p87", Run(python=leak(1 * MB)))) as reader:
+        assert judge(reader).rerun.options == {"engine": "sampled", "capture": True}
+
+
 def test_the_json_form_holds_the_contract(judged):
     found = verdict_json(judged)
     assert json.loads(json.dumps(found)) == found

@@ -563,6 +563,7 @@ def test_each_kind_beside_the_verdict_has_its_fix_on_the_card(folder):
 
 def test_only_what_the_record_page_can_do_is_offered():
     assert rerun.can_make({"settle": True})
+    assert not rerun.can_make({})
     assert rerun.can_make({"where": "child"})
     assert not rerun.can_make({"collector": True})
     assert not rerun.can_make({"strategy": "stream"})

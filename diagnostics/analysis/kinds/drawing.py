@@ -27,7 +27,7 @@ from diagnostics.analysis.kinds.readings import (
     without_steps,
 )
 from diagnostics.analysis.stacks import Stacks
-from diagnostics.analysis.suspects import best_capture, suspects_of
+from diagnostics.analysis.suspects import best_capture, is_cut_off, suspects_of
 from diagnostics.analysis.units import STANDS_OUT, WORTH_NAMING_BYTES
 from diagnostics.analysis.whole_run import WholeRun
 from diagnostics.recording.model import OLDEST_GENERATION, UnitPeak, UnitRow
@@ -93,6 +93,7 @@ def draw_evidence(reader: RecordingReader, run: WholeRun | None = None) -> Evide
         left=what_is_left(whole_ledger, native, steps),
         suspects=suspects,
         capture_complete=capture.complete if capture else None,
+        capture_cut_off=capture is not None and is_cut_off(capture),
         captured_at_end=capture is not None and capture.t_ns >= clock.last_ns,
         followers=_followers(reader, clock),
         collector=_collector(reader, heap, clock),

@@ -179,7 +179,8 @@ class Evidence:
     was let go. ``opened`` is what was allocated before the first unit (imports apart) and still
     there when the last one ended, in Python blocks; ``outside`` what came to that while units went
     on. ``packages`` are the libraries that stacks and mapped files tell of, those first through
-    which most memory came. ``captured_at_end``: the suspects are those of after the last unit.
+    which most memory came. ``captured_at_end``: the suspects are those of after the last unit;
+    ``capture_cut_off``: the capture that has them ran out of its time.
     """
 
     kind: str
@@ -206,6 +207,7 @@ class Evidence:
     left: Left | None
     suspects: tuple[Held, ...]
     capture_complete: bool | None
+    capture_cut_off: bool
     captured_at_end: bool
     followers: tuple[Follower, ...]
     collector: Collector

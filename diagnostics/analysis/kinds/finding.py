@@ -11,7 +11,8 @@ from diagnostics.analysis.kinds.table import KINDS, Kind
 @dataclass(frozen=True, slots=True)
 class Rerun:
     """A measurement that would decide: what it is in words, and the options of a run that makes
-    it, such as ``{"settle": True}``, ``{"collector": True}``, ``{"where": "child"}``."""
+    it, such as ``{"settle": True}``, ``{"collector": True}``, ``{"where": "child"}``; none where
+    no option makes it, but a call in people's own code."""
 
     why: str
     options: Mapping[str, bool | str]
@@ -25,6 +26,19 @@ SETTLE = Rerun(
 CAPTURE = Rerun(
     "A capture with the sampled engine shows who holds the memory.",
     {"engine": "sampled", "capture": True},
+)
+SMALLER_CAPTURE = Rerun(
+    "capture() in the loop, after a few units, looks who holds the memory while there is less to"
+    " search: the time was too short for all that was there. A document with fewer units, or a"
+    " machine with less to do, helps as well.",
+    {},
+)
+"""For where a capture ran out of its time: the same run would end the same way."""
+
+EARLIER_CAPTURE = Rerun(
+    "capture() in the loop looks who holds the memory while it is in use: when this run was looked"
+    " through, nothing more was to be seen.",
+    {},
 )
 COLLECT = Rerun(
     "A run with a full collection after each unit shows whether the memory only waits for the"

@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from diagnostics.analysis.format import counted, format_bytes
 from diagnostics.analysis.kinds.drawing import draw_evidence
 from diagnostics.analysis.kinds.evidence import Evidence
-from diagnostics.analysis.kinds.finding import CAPTURE, SETTLE, Finding, Rerun
+from diagnostics.analysis.kinds.finding import (
+    CAPTURE,
+    EARLIER_CAPTURE,
+    SETTLE,
+    SMALLER_CAPTURE,
+    Finding,
+    Rerun,
+)
 from diagnostics.analysis.kinds.holding import holding_kind
 from diagnostics.analysis.kinds.libraries import advice
 from diagnostics.analysis.kinds.rules import RULES
@@ -106,7 +113,7 @@ def judge_evidence(evidence: Evidence) -> Judgement:
         alternatives=tuple(alternatives),
         confidence=round(main.score - (_CLOSE if undecided else 0.0), 2),
         fix=fix,
-        rerun=_rerun(main, rival if undecided else None),
+        rerun=_another(_rerun(main, rival if undecided else None), evidence),
         base=evidence.base,
         units=evidence.units,
         unit_kind=evidence.kind,
@@ -147,6 +154,15 @@ def _rerun(main: Finding, rival: Finding | None) -> Rerun | None:
     return main.rerun or (rival.rerun if rival else None)
 
 
+def _another(rerun: Rerun | None, evidence: Evidence) -> Rerun | None:
+    """``rerun``, or what helps where this run was the same measurement."""
+    if rerun != CAPTURE or evidence.engine != "sampled":
+        return rerun
+    if evidence.capture_cut_off:
+        return SMALLER_CAPTURE
+    return EARLIER_CAPTURE if evidence.captured_at_end else CAPTURE
+
+
 def _fix(found: Finding, evidence: Evidence) -> list[str]:
     """The advice for the library that most of the memory came through, then the general one."""
     involved: dict[str, None] = {}
@@ -176,7 +192,7 @@ def _nothing_wrong(evidence: Evidence, findings: Sequence[Finding]) -> Judgement
         alternatives=tuple(below),
         confidence=confidence,
         fix=(),
-        rerun=rerun,
+        rerun=_another(rerun, evidence),
         base=evidence.base,
         units=evidence.units,
         unit_kind=evidence.kind,
