@@ -59,6 +59,9 @@ def verdict_lines(judgement: Judgement) -> Iterator[str]:
         yield f"And               {sentence_case(finding.title)}: {_size(judgement, finding)}"
         yield from (f"{_MARGIN}{sentence_case(line)}" for line in finding.evidence[:1])
         yield from _fix_lines(fix)
+    if judgement.unexplained is not None:
+        yield f"And, not decided  {_size(judgement, judgement.unexplained)}"
+        yield from (f"{_MARGIN}{line}" for line in judgement.unexplained.evidence)
     if judgement.rerun is not None:
         others = what_it_may_also_be(judgement)
         if others:

@@ -58,6 +58,41 @@ def test_a_capture_that_was_cut_off_is_not_to_be_taken_again_in_the_same_way(tmp
     assert "while it is in use" in told[False].why
 
 
+CYCLE = (Link("builtins.dict", root="unknown", name="a cycle of references"), Link("Page", "[1]"))
+
+
+@pytest.mark.parametrize(
+    ("chain", "how"), [((), "no holder was found"), (CYCLE, "the search ended in a cycle")]
+)
+def test_a_large_suspect_without_a_root_is_told_as_undecided(tmp_path, chain, how):
+    # given a page that takes 60 MB at a time, beside 30 MB that two of three pages left behind
+    def kept(page):
+        return {unit: 1_500_000 for unit in range(1, page + 1) if unit % 3}
+
+    run = Run(
+        pages=30,
+        python=kept,
+        peak=lambda page: 60 * MB if page == 20 else 2 * MB,
+        during=lambda page: 60 * MB if page == 20 else 2 * MB,
+        held=(Holder(30 * MB, chain, units=20),),
+        steps=None,
+    )
+    with RecordingReader(write(tmp_path / "run.p87", run)) as reader:
+        found = judge(reader)
+    assert found.main.number == 14
+    assert not found.stacked
+    assert found.unexplained in found.alternatives
+    assert found.unexplained.bytes == 30 * MB
+    [line] = [line for line in verdict_lines(found) if how in line]
+    assert "30.0 MB in 100 blocks" in line
+    assert "ingest.py:12 in load" in line
+    assert any(line.startswith("And, not decided  30.0 MB") for line in verdict_lines(found))
+
+
+def test_a_suspect_that_a_finding_explains_is_told_once(judged):
+    assert judged.unexplained is None
+
+
 def test_without_a_capture_one_is_what_would_decide(tmp_path):
     with RecordingReader(write(tmp_path / "run.p87", Run(python=leak(1 * MB)))) as reader:
         assert judge(reader).rerun.options == {"engine": "sampled", "capture": True}

@@ -25,6 +25,7 @@ from diagnostics.analysis.kinds.libraries import advice
 from diagnostics.analysis.kinds.rules import RULES
 from diagnostics.analysis.kinds.shares import AFTERMATH, disjoint
 from diagnostics.analysis.kinds.table import Kind
+from diagnostics.analysis.kinds.unexplained import unexplained
 from diagnostics.analysis.sites import library_of
 from diagnostics.analysis.suspects import Held
 from diagnostics.analysis.whole_run import WholeRun
@@ -52,17 +53,18 @@ class Judgement:
 
     ``main`` is the verdict; its number is 0 where nothing is wrong. ``stacked`` are further kinds
     that stand beside it, each with its own bytes; ``alternatives`` explain the same bytes less
-    well, or do not stand. ``confidence`` is 0 to 1. ``fix`` says what to do about ``main``, the
-    advice for the libraries involved first; ``stacked_fix`` what of it to do besides
-    about each of ``stacked``.
-    ``rerun`` is the measurement that would decide, where
-    the evidence does not, else None. ``base`` is what the process took at most, above its start,
-    in bytes; ``suspects`` are those of the best capture.
+    well, or do not stand. ``unexplained`` is that one of them, if any, which is a suspect too large
+    to be passed over though nobody was seen to hold it. ``confidence`` is 0 to 1. ``fix`` says what
+    to do about ``main``, the advice for the libraries involved first; ``stacked_fix`` what of it to
+    do besides about each of ``stacked``. ``rerun`` is the measurement that would decide, where the
+    evidence does not, else None. ``base`` is what the process took at most, above its start, in
+    bytes; ``suspects`` are those of the best capture.
     """
 
     main: Finding
     stacked: tuple[Finding, ...]
     alternatives: tuple[Finding, ...]
+    unexplained: Finding | None
     confidence: float
     fix: tuple[str, ...]
     rerun: Rerun | None
@@ -102,7 +104,11 @@ def judge_evidence(evidence: Evidence) -> Judgement:
     for finding in ranked:
         (beaten if _has_rival(finding, kept) else kept).append(finding)
     (main, *stacked), explained = disjoint(kept, evidence)
+    undecided_suspect = unexplained(evidence, [main, *stacked])
     below = [f for f in findings if _WORTH_SAYING <= f.score < STANDS]
+    if undecided_suspect is not None:  # it tells the same, with its line
+        below = [f for f in below if f.number != undecided_suspect.number]
+        below.append(undecided_suspect)
     alternatives = sorted([*beaten, *explained, *below], key=lambda finding: -finding.score)
     rival = next((f for f in alternatives if _are_rivals(f, main)), None)
     fix = tuple(_fix(main, evidence))
@@ -111,6 +117,7 @@ def judge_evidence(evidence: Evidence) -> Judgement:
         main=main,
         stacked=tuple(stacked),
         alternatives=tuple(alternatives),
+        unexplained=undecided_suspect,
         confidence=round(main.score - (_CLOSE if undecided else 0.0), 2),
         fix=fix,
         rerun=_another(_rerun(main, rival if undecided else None), evidence),
@@ -180,7 +187,10 @@ def _fix(found: Finding, evidence: Evidence) -> list[str]:
 
 
 def _nothing_wrong(evidence: Evidence, findings: Sequence[Finding]) -> Judgement:
-    below = sorted((f for f in findings if f.score >= _WORTH_SAYING), key=lambda f: -f.score)
+    suspect = unexplained(evidence, ())
+    known = [f for f in findings if suspect is None or f.number != suspect.number]
+    known += [suspect] if suspect is not None else []
+    below = sorted((f for f in known if f.score >= _WORTH_SAYING), key=lambda f: -f.score)
     lines, confidence, rerun = _healthy(evidence)
     main = Finding(0, confidence, 0, tuple(lines), "A longer run grows with its units.", rerun)
     if below:
@@ -190,6 +200,7 @@ def _nothing_wrong(evidence: Evidence, findings: Sequence[Finding]) -> Judgement
         main=replace(main, score=confidence),
         stacked=(),
         alternatives=tuple(below),
+        unexplained=suspect,
         confidence=confidence,
         fix=(),
         rerun=_another(rerun, evidence),
