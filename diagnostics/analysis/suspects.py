@@ -88,7 +88,7 @@ def best_capture(reader: RecordingReader) -> Capture | None:
 
     That is the one whose chains come from real roots for the most bytes: a capture after a document
     was let go sees garbage, and "no referrer", where an earlier one saw who held it. Without such
-    chains it is the one with most bytes; among nearly equal ones the last.
+    chains it is the one with most bytes; among nearly equal ones the last that was not cut off.
     """
     sizes: list[tuple[int, int, Capture]] = []
     for capture in reader.captures():
@@ -100,7 +100,7 @@ def best_capture(reader: RecordingReader) -> Capture | None:
     known = [(held if by_roots else size, capture) for held, size, capture in sizes]
     most = max((size for size, _ in known), default=0)
     enough = [capture for size, capture in known if size >= _AS_MUCH * most]
-    return max(enough, key=lambda capture: capture.t_ns, default=None)
+    return max(enough, key=lambda capture: (not is_cut_off(capture), capture.t_ns), default=None)
 
 
 def is_cut_off(capture: Capture) -> bool:
@@ -110,8 +110,10 @@ def is_cut_off(capture: Capture) -> bool:
 
 def cut_off(reader: RecordingReader) -> list[tuple[Capture, str]]:
     """The captures that ran out of their time, each with a sentence of how far it came. One after
-    which another saw all is no loss, and not among them."""
+    which another saw all is no loss, and not among them; none is where the one at the end did."""
     captures = reader.captures()
+    if any(capture.complete and capture.reason == "end of the run" for capture in captures):
+        return []
     whole_ns = max((capture.t_ns for capture in captures if capture.complete), default=-1)
     return [
         (capture, _how_far(reader, capture))
