@@ -1,7 +1,8 @@
 """The allocation stacks of a recording, and whose code is on them. Standard library only.
 
 A recording holds whole stacks. What every view shows begins where the workbench hands over: at the
-loader, or at people's own script. ``shown_sites`` is the one place that cuts them.
+loader, or at people's own script; and what it puts between people's own calls, such as ``units``,
+is left out. ``shown_sites`` is the one place that cuts them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ _LAUNCH = re.compile(r"[/\\]diagnostics[/\\]launch[/\\]\w+\.py$")
 _HANDING_OVER = re.compile(
     r"[/\\]diagnostics[/\\](?:launch[/\\]\w+|units|loaders[/\\](?:base|callables))\.py$"
 )
+_MARKING = re.compile(r"[/\\]diagnostics[/\\](?:units|recorder)\.py$")
+_PASSING = frozenset(
+    {"_marked", "_marked_async", "marked", "marked_coroutine", "recorded", "recorded_coroutine"}
+)
+"""Functions of ``units``, ``unit`` and ``record`` that only call on."""
 _BUILT_IN_LOADER = re.compile(r"[/\\]diagnostics[/\\]loaders[/\\]\w+\.py$")
 _NOBODY = frozenset({OWN_CODE, "standard library", "interpreter", "diagnostics"})
 
@@ -40,19 +46,29 @@ def callers_first(sites: Mapping[int, Site]) -> Iterator[tuple[int, Site, int | 
 
 
 def shown_sites(sites: Mapping[int, Site]) -> dict[int, Site]:
-    """``sites`` without the workbench's own outer calls: what they called stands outermost.
+    """``sites`` without the workbench's own calls: those of a launch, of which what they called
+    stands outermost, and those that stand between people's own, as ``units`` does.
 
     What the workbench itself allocated keeps its whole stack, for nothing else is on it.
     """
     shown: dict[int, Site] = {}
     launching: dict[int | None, bool] = {None: False}
+    calling: dict[int | None, int | None] = {None: None}  # by site, whom its callees name as caller
     for site, row, caller in callers_first(sites):
         launching[site] = bool(
             _LAUNCH.search(row.file) or (launching[caller] and _HANDING_OVER.search(row.file))
         )
         outermost = launching[caller] and not launching[site]
-        shown[site] = replace(row, parent=None) if outermost else row
+        calling[site] = calling[caller] if _only_calls_on(row) else site
+        parent = caller if _MARKING.search(row.file) else calling[caller]
+        if outermost:
+            parent = None
+        shown[site] = replace(row, parent=parent) if parent != row.parent else row
     return shown
+
+
+def _only_calls_on(row: Site) -> bool:
+    return row.function.rpartition(".")[2] in _PASSING and bool(_MARKING.search(row.file))
 
 
 class Stacks:

@@ -46,9 +46,28 @@ def test_a_stack_begins_where_the_workbench_hands_over(root, outer, inner):
     assert shown(*outer, *inner, root=root) == inner
 
 
-def test_marks_in_peoples_own_code_stay_where_they_are():
-    # given a script that records itself: the workbench's frame is not outside of it
-    calls = [("/srv/app/ingest.py", "main"), ("{0}/units.py", "_marked"), *OWN]
+@pytest.mark.parametrize(
+    "marks",
+    [
+        [("{0}/units.py", "_marked")],
+        [("{0}/units.py", "_marked_async")],
+        [("{0}/units.py", "unit.__call__.<locals>.marked")],
+        [
+            ("{0}/recorder.py", "Recorder.__call__.<locals>.recorded"),
+            ("{0}/units.py", "_marked"),
+        ],
+    ],
+)
+def test_marks_in_peoples_own_code_are_left_out(marks):
+    # given a script that records itself: the workbench's frames are not outside of it
+    main = ("/srv/app/ingest.py", "main")
+    assert shown(main, *marks, *OWN) == [main, *OWN]
+    # also where they stand outermost
+    assert shown(*marks, *OWN) == OWN
+
+
+def test_what_a_mark_allocates_keeps_its_stack():
+    calls = [OWN[0], ("{0}/units.py", "_marked"), ("{0}/units.py", "_Step.end")]
     assert shown(*calls) == calls
 
 
