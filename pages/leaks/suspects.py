@@ -9,7 +9,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.elements.lib.column_types import ColumnConfig
 
-from diagnostics.analysis.format import format_bytes, span
+from diagnostics.analysis.format import counted, format_bytes, span
 from diagnostics.analysis.held_graph import HeldGraph, Links, read_graph, steps
 from diagnostics.analysis.kinds.holding import size_in_words
 from diagnostics.analysis.sites import site_label
@@ -18,7 +18,7 @@ from diagnostics.analysis.suspect_table import suspect_table
 from diagnostics.analysis.suspects import Held, best_capture, suspects_of
 from diagnostics.analysis.watch import Watch
 from diagnostics.figures.holders import holder_view
-from diagnostics.recording.model import Capture
+from diagnostics.recording.model import Capture, Frame
 from diagnostics.recording.reader import RecordingReader
 from pages.common import keys, sitemap
 from pages.common.prose import code, prose
@@ -140,19 +140,29 @@ def _stack(path: Path, suspect: Held) -> None:
         )
         return
     lines = [heading, ""]
-    hidden = len(suspect.stack) - _FRAMES
-    if hidden > 0:
-        lines.append(f"- *{hidden} calls further out*")
     mine = suspect.own_frame
-    for frame in suspect.stack[-_FRAMES:]:
-        place = code(site_label(frame.file, frame.line, frame.function))
-        if frame != mine:
-            lines.append(f"- {place}")
-            continue
-        with RecordingReader(path) as reader:
-            text = reader.source(frame.file).get(frame.line, "")
-        lines.append(f"- **{place}**" + (f"  \n  {code(text)}" if text else ""))
+    first = max(0, len(suspect.stack) - _FRAMES)
+    outermost = first
+    if mine is not None and mine not in suspect.stack[first:]:
+        # Deep in a library: their own line still stands there, above what is folded below it.
+        outermost = len(suspect.stack) - 1 - suspect.stack[::-1].index(mine)
+    if outermost:
+        lines.append(f"- *{counted(outermost, 'call')} further out*")
+    if outermost < first:
+        lines.append(_call(path, suspect.stack[outermost], mine))
+        if between := first - outermost - 1:
+            lines.append(f"- *{counted(between, 'call')} between*")
+    lines += [_call(path, frame, mine) for frame in suspect.stack[first:]]
     st.markdown("\n".join(lines))
+
+
+def _call(path: Path, frame: Frame, mine: Frame | None) -> str:
+    place = code(site_label(frame.file, frame.line, frame.function))
+    if frame != mine:
+        return f"- {place}"
+    with RecordingReader(path) as reader:
+        text = reader.source(frame.file).get(frame.line, "")
+    return f"- **{place}**" + (f"  \n  {code(text)}" if text else "")
 
 
 def _choose_chain(path: Path, graph: HeldGraph, suspect: Held) -> Links | None:

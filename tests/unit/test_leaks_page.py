@@ -343,6 +343,21 @@ def test_the_leaks_page_shows_stack_and_chain_of_the_first_suspect(folder):
     assert "1. `[7]` → **Chunk** · one of 40 :red-badge[cut here]" in said
 
 
+def test_the_own_line_is_shown_however_deep_in_a_library_it_was_allocated(folder):
+    # given 2 lines of one's own and 10 of a library below them: 8 are shown, and the own one
+    own = (Frame("/srv/app/ingest.py", 3, "main"), Frame("/srv/app/ingest.py", 7, "load"))
+    deep = "/srv/venv/lib/python3.11/site-packages/docx/api.py"
+    stack = (*own, *(Frame(deep, line, "f") for line in range(1, 11)))
+    chain = (Link("module", root="module", name="app"), Link("builtins.list", ".kept"))
+    run = Run(python=leak(1 * MB), held=(Holder(19 * MB, chain),), stack=stack)
+    write(folder / "deep.p87", run)
+    said = texts(shown("leaks", "deep.p87"))
+    assert (
+        "- *1 call further out*\n- **`app/ingest.py:7 in load`**\n- *2 calls between*\n"
+        "- `docx/api.py:3 in f`"
+    ) in said
+
+
 def write_choices(path):
     """Two captures alike, with one suspect that is held in two ways; the types counted 4 times."""
     writer = RecordingWriter(path, {"settings": {"engine": "sampled"}})
