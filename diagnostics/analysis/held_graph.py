@@ -100,6 +100,8 @@ def steps(graph: HeldGraph, chain: Links) -> list[Step]:
 def name_of(item: HeldObject) -> str:
     """What a reader calls an object: a root by its kind and name, code by its name, else its
     type's short name."""
+    if item.root == "unknown":  # a cycle says so, and its links follow
+        return item.name or ROOT_NAMES["unknown"]
     if item.root:
         return f"{ROOT_NAMES[item.root]} {short_name(item.name)}".rstrip()
     return short_name(item.name) if item.name and item.file else short_name(item.type)

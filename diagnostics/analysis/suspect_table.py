@@ -45,7 +45,7 @@ def _held_by(suspect: Held) -> str:
     chain = suspect.chains[0][0]
     root = chain[0]
     if root.root == "unknown":
-        return ROOT_NAMES["unknown"]
+        return root.name or ROOT_NAMES["unknown"]
     name = chain[1].name or chain[1].label.lstrip(".") if len(chain) > 1 else ""
     place = f"{ROOT_NAMES[root.root]} {root.name.rpartition('.')[2]}".rstrip()
     return f"{name} of {place}" if name else place

@@ -358,6 +358,20 @@ def test_the_own_line_is_shown_however_deep_in_a_library_it_was_allocated(folder
     ) in said
 
 
+def test_a_cycle_is_named_as_what_holds_it_and_not_as_no_referrer(folder):
+    chain = (
+        Link("", root="unknown", name="a cycle of references"),
+        Link("app.Page", ".page"),
+        Link("builtins.dict", ".__dict__"),
+    )
+    write(folder / "cycle.p87", Run(python=leak(1 * MB), held=(Holder(19 * MB, chain),)))
+    app = shown("leaks", "cycle.p87")
+    assert "1. **a cycle of references**" in texts(app)
+    assert "no Python referrer" not in texts(app)
+    [table] = app.dataframe
+    assert list(table.value["held by"]) == ["a cycle of references"]
+
+
 def write_choices(path):
     """Two captures alike, with one suspect that is held in two ways; the types counted 4 times."""
     writer = RecordingWriter(path, {"settings": {"engine": "sampled"}})
