@@ -274,6 +274,14 @@ def test_arenas_that_are_nearly_empty(verdict):
     found = verdict(Run(arenas=free_after(80 * MB, 10)))
     assert found.main.number == 10
     assert found.main.bytes == 80 * MB
+    assert found.main.evidence == (
+        "80.0 MB lie empty in the arenas of pymalloc, Python's allocator for small objects; 0 B of"
+        " Python memory are alive above the start",
+    )
+    assert found.fix == (
+        "Load in a process of its own, which gives all back when it ends, or keep fewer small"
+        " objects from among many short-lived ones: one that is alive keeps its whole arena.",
+    )
 
 
 def test_free_memory_that_the_next_page_uses_again(verdict):
@@ -362,7 +370,7 @@ def test_what_was_free_before_a_leak_was_let_go_is_a_finding_of_its_own(verdict)
     [freed] = found.stacked
     # of 255 MB, 190 had been the leak's; 260 MB were taken at most
     assert (freed.number, freed.bytes) == (8, 65 * MB)
-    assert freed.evidence[0].endswith("; 190 MB of that count with the other kinds")
+    assert freed.evidence[0].endswith("; the other verdicts explain 190 MB of it already")
     assert found.bytes_share(found.main) + found.bytes_share(freed) == pytest.approx(255 / 260)
 
 

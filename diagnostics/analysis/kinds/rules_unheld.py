@@ -175,8 +175,8 @@ def arenas_pinned(evidence: Evidence) -> Finding:
         0.9 if evidence.settled else 0.6,
         empty,
         (
-            f"the arenas of pymalloc hold {format_bytes(empty)} more than the live blocks in them"
-            f" ({format_bytes(alive)} of Python memory in all above the start)",
+            f"{format_bytes(empty)} lie empty in the arenas of pymalloc, Python's allocator for"
+            f" small objects; {format_bytes(alive)} of Python memory are alive above the start",
         ),
         "The arenas shrink when a collection has run.",
         None if evidence.settled else SETTLE,

@@ -56,5 +56,5 @@ def _with_own(finding: Finding, size: int) -> Finding:
     if size == finding.bytes:
         return finding
     counted = format_bytes(finding.bytes - size)
-    told = f"{finding.evidence[0]}; {counted} of that count with the other kinds"
+    told = f"{finding.evidence[0]}; the other verdicts explain {counted} of it already"
     return replace(finding, bytes=size, evidence=(told, *finding.evidence[1:]))

@@ -83,7 +83,8 @@ _ROWS = (
         10,
         "pymalloc arenas pinned",
         "freed",
-        "Load in a subprocess, or keep fewer small survivors.",
+        "Load in a process of its own, which gives all back when it ends, or keep fewer small"
+        " objects from among many short-lived ones: one that is alive keeps its whole arena.",
     ),
     Kind(
         11,
