@@ -72,10 +72,10 @@ def _number(judgement: Judgement) -> None:
     st.metric(
         "This explains",
         format_bytes(judgement.main.bytes),
-        f"{share} of the {format_bytes(judgement.base)} that the process took at most",
+        f"{share} of {format_bytes(judgement.base)}",  # it does not wrap: a column cuts more
         delta_color="off",
         delta_arrow="off",
-        help="What the process took is counted above its start.",
+        help=f"{format_bytes(judgement.base)} is what the process took at most, above its start.",
     )
 
 
