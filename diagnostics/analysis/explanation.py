@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TypedDict, cast
 
+from diagnostics.analysis.format import format_bytes
 from diagnostics.analysis.kinds import Judgement, judge
 from diagnostics.analysis.ledger import LedgerParts, LiveLedger
 from diagnostics.analysis.settlement import SettlementReport, last_settlement
@@ -18,6 +19,7 @@ from diagnostics.recording.model import SettlementName, SettlementStep
 from diagnostics.recording.reader import RecordingReader
 
 _NS = 1e9
+_LITTLE = 0.01  # of the highest resident set: what a reading may be off without a word
 _ONCE = frozenset({"peak", "open"})
 """Parts of the memory that a run takes once, so that bytes for each unit would mean nothing."""
 
@@ -26,13 +28,23 @@ _ONCE = frozenset({"peak", "open"})
 class Explanation:
     """``at_peak``, ``at_end`` and ``after_settlement`` split RSS where it was highest, before
     anything was let go of, and after all was; None without readings, the latter also where nothing
-    was let go of at the run's end. ``settlement`` is the last one, None where there was none."""
+    was let go of at the run's end. ``missed_bytes`` is how far the resident set rose above
+    ``at_peak`` where no reading came, 0 where that is little. ``settlement`` is the last one,
+    None where there was none."""
 
     judgement: Judgement
     at_peak: LedgerParts | None
     at_end: LedgerParts | None
     after_settlement: LedgerParts | None
     settlement: SettlementReport | None
+    missed_bytes: int = 0
+
+    @property
+    def missed(self) -> str:
+        """A sentence about ``missed_bytes``, empty without them."""
+        if not self.missed_bytes:
+            return ""
+        return f"The nearest reading is {format_bytes(self.missed_bytes)} below the peak."
 
 
 class FindingInfo(TypedDict):
@@ -142,8 +154,11 @@ class ExplanationInfo(TypedDict):
     settlement: list[SettlementInfo]
 
 
-def explain(reader: RecordingReader, run: WholeRun | None = None) -> Explanation:
-    """The explanation of the run in ``reader``, finished or not; ``run``, if given, has all of it.
+def explain(
+    reader: RecordingReader, run: WholeRun | None = None, rss_peak: int | None = None
+) -> Explanation:
+    """The explanation of the run in ``reader``, finished or not; ``run``, if given, has all of it,
+    and ``rss_peak`` is the highest resident set that anybody read.
 
     Raises ``RecordingError`` on a damaged file.
     """
@@ -160,7 +175,16 @@ def explain(reader: RecordingReader, run: WholeRun | None = None) -> Explanation
     else:
         ledger.feed(reader)
         at_end = ledger.end()
-    return Explanation(judge(reader, run), ledger.peak(), at_end, after, last_settlement(reader))
+    peak = ledger.peak()
+    missed = (rss_peak or 0) - peak.rss if peak is not None else 0
+    return Explanation(
+        judge(reader, run),
+        peak,
+        at_end,
+        after,
+        last_settlement(reader),
+        missed if missed > _LITTLE * (rss_peak or 0) else 0,
+    )
 
 
 def _settles(reader: RecordingReader) -> bool:
@@ -177,7 +201,7 @@ def explanation_json(explanation: Explanation) -> ExplanationInfo:
         verdict=cast(VerdictInfo, verdict),
         suspects=cast(list[SuspectInfo], suspects_json(judgement.suspects)),
         ledger=LedgerInfo(
-            at_peak=_moment(explanation.at_peak),
+            at_peak=_moment(explanation.at_peak, explanation.missed),
             at_end=_moment(explanation.at_end),
             after_settlement=_moment(explanation.after_settlement),
         ),
@@ -191,11 +215,12 @@ def _bytes_per_unit(judgement: Judgement) -> int | None:
     return round(judgement.main.bytes / judgement.units)
 
 
-def _moment(parts: LedgerParts | None) -> LedgerMomentInfo | None:
+def _moment(parts: LedgerParts | None, missed: str = "") -> LedgerMomentInfo | None:
     if parts is None:
         return None
     sizes = asdict(parts)
     t_ns = sizes.pop("t_ns")
+    sizes["note"] = " ".join(filter(None, (parts.note, missed)))
     return cast(LedgerMomentInfo, {"t_s": t_ns / _NS} | sizes)
 
 

@@ -110,7 +110,7 @@ def summarise(reader: RecordingReader) -> Summary:
             WarningInfo(capture.t_ns / _NS, "warning", "captures", how_far)
             for capture, how_far in cut_off(reader)
         ],
-        explanation=explain(reader, run),
+        explanation=explain(reader, run, process.rss_peak_bytes),
     )
 
 

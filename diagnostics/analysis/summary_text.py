@@ -128,6 +128,8 @@ def _ledger(explanation: Explanation) -> Iterator[str]:
     yield "What the resident set is made of"
     if peak.t_ns != end.t_ns:
         yield f"  at its peak     {line_of(peak)}"
+    if explanation.missed:
+        yield f"    {explanation.missed}"
     yield f"  at the end      {line_of(end)}"
     if end.note:
         yield f"  {end.note}"

@@ -347,7 +347,9 @@ def test_the_explanation_of_a_leak(tmp_path):
         "object",
     ]
     assert found["ledger"] == {
-        "at_peak": moment(11.0, 90, python=10, native=30),
+        # page 11 took 2 MB more, between two readings
+        "at_peak": moment(11.0, 90, python=10, native=30)
+        | {"note": "The nearest reading is 2.0 MB below the peak."},
         "at_end": moment(21.0, 70, python=20, native=0),
         "after_settlement": None,
     }
@@ -513,6 +515,7 @@ def test_details_add_the_ledger_and_the_settlement(tmp_path):
 What the resident set is made of
   at its peak     90.0 MB = 50.0 MB the rest + 30.0 MB native blocks in use
     + 10.0 MB live Python blocks
+    The nearest reading is 2.0 MB below the peak.
   at the end      70.0 MB = 50.0 MB the rest + 20.0 MB live Python blocks
 
 Letting go at the end
@@ -523,6 +526,16 @@ Letting go at the end
 """
         in text
     )
+
+
+def test_a_peak_that_no_reading_of_the_ledger_came_near_is_told(tmp_path):
+    # given pages of 30 MB that begin and end with what the ledger reads: 90 MB at most
+    summary = summary_of(tmp_path, LEAK.but(peak=lambda page: 30 * MB))
+    told = "The nearest reading is 30.0 MB below the peak."
+    assert summary.process.rss_peak_bytes == 120 * MB
+    assert f"live Python blocks\n    {told}\n" in summary_text(summary, details=True)
+    ledger = summary_json(summary)["ledger"]
+    assert (ledger["at_peak"]["note"], ledger["at_end"]["note"]) == (told, "")
 
 
 def test_of_a_healthy_run_the_verdict_is_one_calm_line(tmp_path):
