@@ -1,5 +1,6 @@
 """Kinds of memory that nobody in Python holds, or that is not Python's; and the document's own."""
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -7,7 +8,9 @@ from births import MB, leak
 from kinds_runs import Holder, Link, Run, write
 
 from diagnostics.analysis.kinds import judge
+from diagnostics.analysis.kinds.drawing import draw_evidence
 from diagnostics.analysis.kinds.readings import unit_need
+from diagnostics.analysis.kinds.rules_native import native_handles
 from diagnostics.analysis.shape import shape_of
 from diagnostics.recording.model import Frame, UnitPeak, UnitRow
 from diagnostics.recording.reader import RecordingReader
@@ -82,6 +85,18 @@ def test_native_memory_that_goes_with_its_handles(verdict):
     assert found.main.number == 4
     assert found.main.bytes == 90 * MB
     assert "5.0 MB a page" in found.main.evidence[0]
+
+
+def test_native_memory_read_in_the_middle_of_late_pages(tmp_path):
+    # given a growth of 26 MB a page by the resident set, and few readings of native memory, some of
+    # them with the bitmap of a page in work (as seen with camelot): 37 MB a page, 55 MB late
+    with RecordingReader(write(tmp_path / "run.p87", Run(native=per_page(26 * MB)))) as reader:
+        evidence = draw_evidence(reader)
+    noisy = replace(evidence.native, per_unit=37.4 * MB, late=54.7 * MB)
+    assert native_handles(replace(evidence, native=noisy)).bytes > 400 * MB
+    # but not where it was read at the start and the end alone, and all came early
+    early = replace(evidence.rss, late=2.0 * MB)
+    assert native_handles(replace(evidence, native=noisy, rss=early)).bytes == 0
 
 
 def test_native_memory_that_nothing_of_pythons_gives_back(verdict):

@@ -184,8 +184,10 @@ def _grows(evidence: Evidence) -> Growth | None:
     native, rss = evidence.native, evidence.rss
     if native is None or not native.goes_on or native.per_unit < FLOOR_EACH:
         return None
-    if rss is not None and rss.late < STEADY * native.late:
-        return None  # it is read after every unit, native memory perhaps at the start and the end
+    # It is read after every unit, native memory perhaps at the start and the end alone, and else
+    # now and then in the middle of one, whose bitmap would make the late growth too steep.
+    if rss is not None and rss.late < STEADY * min(native.late, native.per_unit):
+        return None
     return native if native.over_units >= NATIVE_FLOOR else None
 
 
