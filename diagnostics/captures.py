@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 FIRST_GROWTH_BYTES = 8 << 20
 """So much left behind by units that have ended is worth the first look."""
 
+_WHATEVER_IT_COSTS = 48 << 20
+"""So much left behind is worth the first look at once: it costs more the longer it waits, and at
+the end of the run who holds it may be gone."""
+
 _RECENT_UNITS = 3
 """What these hold may be about to go: the last result, a page that is prefetched."""
 
@@ -54,7 +58,8 @@ class Captures:
 
     While the run goes on, one is taken when what ended units left behind reaches 8 MB and each
     time it has doubled since, as soon as all of them together take no more than 1 % of the CPU
-    time; and one when 85 % of a memory limit are used.
+    time (the first no later than at 50 MB, whatever it takes); and one when 85 % of a memory limit
+    are used.
     """
 
     def __init__(
@@ -145,9 +150,15 @@ class Captures:
             self._take(asked, False, self._at_leisure)
         elif self._limit.comes_near(self._now_ns()):
             self._take("near the limit", False, self._in_haste)
-        elif self._left_behind() >= self._next_growth and self._budget.is_due():
+        elif self._has_grown():
             self._next_growth = int(self._left_behind() * _GROWTH)
             self._take("retention grew", False, self._in_passing)
+
+    def _has_grown(self) -> bool:
+        left = self._left_behind()
+        if self._number == 0 and left >= _WHATEVER_IT_COSTS:
+            return True
+        return left >= self._next_growth and self._budget.is_due()
 
     def _left_behind(self) -> int:
         if self._retention is None:
