@@ -20,6 +20,7 @@ from diagnostics.recording.model import (
 )
 from diagnostics.recording.reader import RecordingReader
 
+_MOSTLY, _GOOD_PART = 0.5, 0.25
 _AS_MUCH = 0.9
 _MANY = 4  # units: one variable does not hold the blocks of so many
 _DIRECT = 2  # links: a root, and the object itself
@@ -89,6 +90,8 @@ def best_capture(reader: RecordingReader) -> Capture | None:
     That is the one whose chains come from real roots for the most bytes: a capture after a document
     was let go sees garbage, and "no referrer", where an earlier one saw who held it. Without such
     chains it is the one with most bytes; among nearly equal ones the last that was not cut off.
+    The one at the end of the run comes before one with more, where it knows the roots of most of
+    what it saw and that is no small part: what the other saw besides did not stay.
     """
     sizes: list[tuple[int, int, Capture]] = []
     for capture in reader.captures():
@@ -99,6 +102,10 @@ def best_capture(reader: RecordingReader) -> Capture | None:
     by_roots = any(held for held, _, _ in sizes)
     known = [(held if by_roots else size, capture) for held, size, capture in sizes]
     most = max((size for size, _ in known), default=0)
+    for held, size, capture in sizes:
+        stayed = held >= _MOSTLY * size and held >= _GOOD_PART * most
+        if by_roots and stayed and capture.reason == "end of the run" and not is_cut_off(capture):
+            return capture
     enough = [capture for size, capture in known if size >= _AS_MUCH * most]
     return max(enough, key=lambda capture: (not is_cut_off(capture), capture.t_ns), default=None)
 

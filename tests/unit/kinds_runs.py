@@ -13,6 +13,7 @@ from births import MAIN, MB, MS, OBJECTS, Alive, S
 from diagnostics.recording.model import (
     OUT_OF_TIME,
     Capture,
+    CaptureReason,
     ChainLink,
     Frame,
     HeapTotal,
@@ -238,5 +239,6 @@ def _capture(
                 references.append(Reference(number, key - 1, key, link.label))
             chains.append(ChainLink(number, rank, 1, place, key, holder.alike, False))
     took = (8_800 * MS, 816_790, False, OUT_OF_TIME) if run.cut_off else (0, 0, True, "")
-    capture = Capture(number, t_ns, run.pages, "end of the run", *took)
+    reason: CaptureReason = "end of the run" if held[0].at_page is None else "retention grew"
+    capture = Capture(number, t_ns, run.pages, reason, *took)
     writer.put_capture(capture, suspects, objects, references, chains)

@@ -1,6 +1,8 @@
-"""Captures that ran out of their time: which of several counts, and when one is told of."""
+"""Which of several captures counts, and when one that ran out of its time is told of."""
 
 import pytest
+from births import MB
+from kinds_runs import Holder, Link, Run, write
 
 from diagnostics.analysis.suspects import best_capture, cut_off
 from diagnostics.recording.model import OUT_OF_TIME, Capture, Suspect
@@ -33,3 +35,22 @@ def test_which_of_the_captures_counts_and_which_are_told_of(tmp_path, captures, 
     with RecordingReader(path) as reader:
         assert best_capture(reader).id == best
         assert [capture.id for capture, _ in cut_off(reader)] == told
+
+
+LINES = (Link("module", root="module", name="__main__"), Link("builtins.list", ".lines"))
+KEYS = (Link("module", root="module", name="__main__"), Link("builtins.list", ".keys"))
+
+
+@pytest.mark.parametrize(
+    ("at_the_end", "reason"),
+    [
+        ((Holder(20 * MB, KEYS),), "end of the run"),  # 50 MB of lines went meanwhile
+        ((Holder(5 * MB, KEYS),), "retention grew"),  # the result is gone, and a crumb is left
+        ((Holder(5 * MB, KEYS), Holder(60 * MB, ())), "retention grew"),  # who held it is gone
+        ((Holder(20 * MB, KEYS), Holder(60 * MB, ())), "retention grew"),
+    ],
+)
+def test_what_was_seen_at_the_end_comes_before_what_went_on_the_way(tmp_path, at_the_end, reason):
+    run = Run(held=(Holder(50 * MB, LINES, at_page=12), *at_the_end))
+    with RecordingReader(write(tmp_path / "run.p87", run)) as reader:
+        assert best_capture(reader).reason == reason
