@@ -20,7 +20,8 @@ from diagnostics.recording.model import (
 )
 from diagnostics.recording.reader import RecordingReader
 
-_MOSTLY, _GOOD_PART = 0.5, 0.25
+_MOSTLY = 0.5  # of what a look at the end saw: its suspects are what is held, and no garbage
+_GOOD_PART = 0.25  # of what was held at most: a crumb that is left does not hide a leak
 _AS_MUCH = 0.9
 _MANY = 4  # units: one variable does not hold the blocks of so many
 _DIRECT = 2  # links: a root, and the object itself
